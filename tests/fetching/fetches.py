@@ -1,4 +1,4 @@
-"""Fetches from the servers of the tests, as a checker would."""
+"""Fetches from the test servers, the way a checker does it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ RULES = b"User-agent: *\nDisallow: /private\n"
 USER_AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
 
 PATIENCE_SECONDS = 10.0
-"""How long a test waits for what should come at once, before it fails."""
+"""How long a test waits for something immediate before it fails."""
 
 
 class Followed:
-    """Equal to so many redirects, wherever they led."""
+    """Equal to any tuple of `count` redirects."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -35,14 +35,14 @@ class Followed:
 
 
 def guard(policy: Policy | None = None) -> FetchGuard:
-    """That of a fetch which has not dialled anything yet."""
+    """The guard of a fetch that has not connected to anything yet."""
     return FetchGuard(GuardRules(policy or Policy()))
 
 
 async def fetched(
     url: str, *, policy: Policy | None = None, client: object | None = None
 ) -> Outcome:
-    """The outcome of one fetch of the robots.txt of the origin of `url`."""
+    """The outcome of fetching the robots.txt for `url` once."""
     fetcher = RobotsTxtFetcher(client, user_agent=USER_AGENT, policy=policy or Policy())
     with anyio.fail_after(PATIENCE_SECONDS):
         return await fetcher.fetch(Origin.from_url(url))

@@ -1,7 +1,7 @@
 """A network whose names and addresses lead to servers on loopback.
 
-The sockets are real; only where an address leads is made up, because tests must
-not dial public addresses.
+The sockets are real; only the routing is made up, because tests must not connect to
+public addresses.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ class Switchboard:
     """Names, addresses and the servers behind them.
 
     Attributes:
-        looked_up: the names that were resolved, in order.
-        dialled: the addresses that were dialled, in order.
-        closed: how many connections were closed again.
+        looked_up: the names that have been resolved, in order.
+        dialled: the addresses that have been dialled, in order.
     """
 
     def __init__(
@@ -38,13 +37,14 @@ class Switchboard:
         names: Mapping[str, Sequence[str]],
         servers: Mapping[str, LoopbackServer | None],
     ) -> None:
-        """Connect.
+        """Set up the network.
 
         Args:
-            names: the addresses of each; of several texts, each look-up gives the
-                addresses of the next one, in one text with spaces between them.
-            servers: behind which address which one answers; behind `None` one that
-                never does; all others refuse.
+            names: each name's lookup results. Each result is a string of addresses
+                separated by spaces. Each lookup returns the next result; the last
+                one is repeated.
+            servers: the server behind each address; an address with `None` never
+                answers. All other addresses refuse connections.
         """
         self._names = {name: list(answers) for name, answers in names.items()}
         self._servers = servers
@@ -52,7 +52,7 @@ class Switchboard:
         self.dialled: list[str] = []
 
     def client(self) -> DirectFetcher:
-        """One that dials here."""
+        """A fetcher that uses this network."""
         return DirectFetcher(resolve=self.resolve, connect=self.connect)
 
     async def resolve(self, host: str, _port: int) -> Sequence[IPAddress]:
@@ -66,7 +66,7 @@ class Switchboard:
             except ValueError:
                 raise socket.gaierror(socket.EAI_NONAME, "no such name") from None
         text = answers.pop(0) if len(answers) > 1 else answers[0]
-        return [ip_address(one) for one in text.split()]
+        return [ip_address(address) for address in text.split()]
 
     async def connect(self, address: str, port: int) -> _dialling.SocketStream:
         """A connection to the server behind `address`."""

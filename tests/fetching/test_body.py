@@ -1,4 +1,4 @@
-"""The body of a response: codings, whole, in pieces, broken, and bounded."""
+"""The body of a response: codings, chunks, damage and limits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def stored_deflate(body: bytes) -> bytes:
 
 
 def gzip_with_name(body: bytes) -> bytes:
-    """A gzip member with all optional fields of its header (RFC 1952 §2.3)."""
+    """A gzip member with all optional header fields (RFC 1952 §2.3)."""
     plain = gzip.compress(body)
     fields = b"\x03\x00abc" + b"robots.txt\0" + b"a comment\0"
     head = plain[:3] + bytes([0b11110]) + plain[4:10] + fields
@@ -41,7 +41,7 @@ def gzip_with_name(body: bytes) -> bytes:
 
 
 # A block of the reserved type 11 (RFC 1951 §3.2.3).
-NO_BLOCK = b"\x07" + bytes(30)
+INVALID_BLOCK = b"\x07" + bytes(30)
 
 HALF = len(TEXT) // 2
 CODED: dict[str, tuple[str, bytes]] = {
@@ -49,13 +49,13 @@ CODED: dict[str, tuple[str, bytes]] = {
     "identity": ("identity", TEXT),
     "gzip": ("gzip", gzip.compress(TEXT)),
     "gzip by its old name": ("x-gzip", gzip.compress(TEXT)),
-    "gzip in capitals and spaces": (" GZip\t", gzip.compress(TEXT)),
+    "gzip with capitals and spaces": (" GZip\t", gzip.compress(TEXT)),
     "gzip with every optional field": ("gzip", gzip_with_name(TEXT)),
-    "gzip of two members": (
+    "gzip with two members": (
         "gzip",
         gzip.compress(TEXT[:HALF]) + gzip.compress(TEXT[HALF:]),
     ),
-    "gzip of many members, some empty": (
+    "gzip with many members, some empty": (
         "gzip",
         b"".join(
             gzip.compress(TEXT[at : at + 40]) + gzip.compress(b"")
@@ -90,7 +90,7 @@ CHUNKINGS: dict[str, Callable[[bytes], Iterable[bytes]]] = {
 
 
 def read_body(chunks: Iterable[bytes], coding: str, *, max_bytes: int) -> bytes:
-    """What a body of a 200 comes to."""
+    """The decoded body of a 200 response."""
     headers = [("Content-Encoding", coding)]
     body = Body(200, headers, max_bytes=max_bytes)
     for chunk in chunks:
@@ -102,7 +102,7 @@ def read_body(chunks: Iterable[bytes], coding: str, *, max_bytes: int) -> bytes:
 
 
 def decoded(sent: bytes, coding: str, *, max_bytes: int) -> bytes:
-    """What a body comes to that a client of the caller has read."""
+    """The decoded body of a response that the caller's client has read."""
     response = FetchedResponse(
         status=200,
         headers=[("content-encoding", coding)],
@@ -124,7 +124,7 @@ def test_body_is_decoded_up_to_the_limit_however_it_arrives(
 
 
 @pytest.mark.parametrize(("coding", "sent"), CODED.values(), ids=CODED)
-def test_body_is_decoded_wherever_it_is_cut_in_two(coding: str, sent: bytes) -> None:
+def test_body_is_decoded_wherever_it_is_split_in_two(coding: str, sent: bytes) -> None:
     bodies = {
         read_body([sent[:at], sent[at:]], coding, max_bytes=NO_LIMIT)
         for at in range(len(sent) + 1)
@@ -143,22 +143,22 @@ def test_body_is_decoded_wherever_it_is_cut_in_two(coding: str, sent: bytes) -> 
     ids=["no coding", "gzip", "deflate"],
 )
 def test_nothing_is_read_beyond_the_limit(coding: str, sent: bytes) -> None:
-    taken: list[bytes] = []
+    chunks_read: list[bytes] = []
 
     def chunks() -> Iterable[bytes]:
         for at in range(0, len(sent), 100):
-            taken.append(sent[at : at + 100])
-            yield taken[-1]
+            chunks_read.append(sent[at : at + 100])
+            yield chunks_read[-1]
 
     body = read_body(chunks(), coding, max_bytes=1_000)
 
     assert body == (TEXT * 20)[:1_000]
-    assert len(taken) <= 12
+    assert len(chunks_read) <= 12
 
 
 @pytest.mark.parametrize("coding", ["", "identity", "gzip", "deflate"])
 @pytest.mark.parametrize("chunks", [[], [b""], [b"", b""]], ids=repr)
-def test_nothing_is_an_empty_body_in_every_coding(
+def test_empty_input_is_an_empty_body_in_every_coding(
     chunks: list[bytes], coding: str
 ) -> None:
     body = read_body(chunks, coding, max_bytes=10)
@@ -170,12 +170,12 @@ def test_nothing_is_an_empty_body_in_every_coding(
     "coding",
     ["br", "zstd", "compress", "gzip, gzip", "gzip, identity", "deflate,gzip", "*"],
 )
-def test_coding_that_was_not_asked_for_is_an_error(coding: str) -> None:
+def test_coding_that_was_not_requested_is_an_error(coding: str) -> None:
     with pytest.raises(CodingError, match="expected the content coding gzip or defl"):
         read_body([TEXT], coding, max_bytes=10)
 
 
-def test_absurd_name_of_a_coding_is_shown_in_part() -> None:
+def test_absurdly_long_coding_name_is_shortened() -> None:
     with pytest.raises(CodingError) as caught:
         read_body([TEXT], "x" * 100_000, max_bytes=10)
 
@@ -192,7 +192,7 @@ def test_absurd_name_of_a_coding_is_shown_in_part() -> None:
     ],
     ids=["gzip", "deflate in zlib", "deflate, raw"],
 )
-def test_coded_body_that_is_cut_off_is_an_error_wherever_it_is_cut(
+def test_coded_body_cut_off_anywhere_is_an_error(
     coding: str, sent: bytes, chunking: Callable[[bytes], Iterable[bytes]]
 ) -> None:
     for length in range(1, len(sent)):
@@ -200,7 +200,7 @@ def test_coded_body_that_is_cut_off_is_an_error_wherever_it_is_cut(
             read_body(chunking(sent[:length]), coding, max_bytes=NO_LIMIT)
 
 
-def test_member_that_is_cut_off_beyond_the_limit_does_not_matter() -> None:
+def test_coded_body_cut_off_beyond_the_limit_is_not_an_error() -> None:
     sent = gzip.compress(TEXT * 100)[:-9]
 
     body = read_body([sent], "gzip", max_bytes=len(TEXT))
@@ -215,8 +215,8 @@ def test_member_that_is_cut_off_beyond_the_limit_does_not_matter() -> None:
         ("gzip", TEXT),
         ("gzip", zlib.compress(TEXT)),
         ("gzip", gzip.compress(TEXT)[:-8] + bytes(8)),
-        ("gzip", gzip.compress(TEXT)[:10] + NO_BLOCK),
-        ("gzip", gzip.compress(TEXT) + gzip.compress(TEXT)[:10] + NO_BLOCK),
+        ("gzip", gzip.compress(TEXT)[:10] + INVALID_BLOCK),
+        ("gzip", gzip.compress(TEXT) + gzip.compress(TEXT)[:10] + INVALID_BLOCK),
         ("deflate", b"User-agent: *"),
         ("deflate", gzip.compress(TEXT)),
         ("deflate", zlib.compress(TEXT)[:-4] + bytes(4)),
@@ -232,7 +232,7 @@ def test_member_that_is_cut_off_beyond_the_limit_does_not_matter() -> None:
         "zlib with a wrong checksum",
     ],
 )
-def test_body_that_is_not_in_its_coding_is_an_error(
+def test_body_that_does_not_fit_its_coding_is_an_error(
     coding: str, sent: bytes, chunking: Callable[[bytes], Iterable[bytes]]
 ) -> None:
     with pytest.raises(CodingError, match="corrupt") as caught:
@@ -243,13 +243,15 @@ def test_body_that_is_not_in_its_coding_is_an_error(
 
 BOMBS: dict[str, tuple[str, bytes]] = {
     "gzip": ("gzip", gzip.compress(bytes(10 * MEBIBYTE))),
-    "gzip of many members": ("gzip", gzip.compress(bytes(MEBIBYTE)) * 10),
+    "gzip with many members": ("gzip", gzip.compress(bytes(MEBIBYTE)) * 10),
     "deflate": ("deflate", zlib.compress(bytes(10 * MEBIBYTE))),
 }
 
 
 @pytest.mark.parametrize(("coding", "sent"), BOMBS.values(), ids=BOMBS)
-def test_bomb_takes_no_more_memory_than_the_limit(coding: str, sent: bytes) -> None:
+def test_memory_for_a_decompression_bomb_is_bounded_by_the_limit(
+    coding: str, sent: bytes
+) -> None:
     max_bytes = 512_001
     tracemalloc.start()
 
@@ -260,7 +262,7 @@ def test_bomb_takes_no_more_memory_than_the_limit(coding: str, sent: bytes) -> N
         tracemalloc.stop()
 
     assert body == bytes(max_bytes)
-    # The body being built, its copy, and a piece of it.
+    # The body being built, its copy and one decoded piece.
     assert peak < 4 * max_bytes
 
 
@@ -269,7 +271,7 @@ def test_bomb_takes_no_more_memory_than_the_limit(coding: str, sent: bytes) -> N
     members=st.lists(st.binary(max_size=50), min_size=1, max_size=4),
     coding=st.sampled_from(["gzip", "deflate", "identity"]),
 )
-def test_decoding_raises_coding_errors_only(
+def test_decoding_raises_only_coding_errors(
     pieces: list[bytes], members: list[bytes], coding: str
 ) -> None:
     prefix = b"".join(map(gzip.compress, members)) if coding == "gzip" else b""
@@ -283,24 +285,24 @@ def test_decoding_raises_coding_errors_only(
 
 
 @pytest.mark.parametrize(("coding", "sent"), CODED.values(), ids=CODED)
-def test_body_that_somebody_else_has_read_is_decoded_alike(
+def test_body_read_by_the_callers_client_is_decoded_the_same_way(
     coding: str, sent: bytes
 ) -> None:
     for max_bytes in (1, HALF, len(TEXT) + 1):
         assert decoded(sent, coding, max_bytes=max_bytes) == TEXT[:max_bytes]
 
 
-def test_body_that_somebody_else_has_cut_off_is_an_error() -> None:
+def test_body_cut_off_by_the_callers_client_is_an_error() -> None:
     with pytest.raises(CodingError, match="cut off"):
         decoded(gzip.compress(TEXT)[:-9], "gzip", max_bytes=NO_LIMIT)
 
 
-def test_body_that_somebody_else_has_cut_at_the_limit_is_none() -> None:
-    """What does not compress is longer in its coding."""
+def test_body_that_the_callers_client_cut_at_the_limit_is_not_an_error() -> None:
+    """Incompressible data gets longer when encoded."""
     sent = gzip.compress(TEXT, 0)[:50]
 
     assert decoded(sent, "gzip", max_bytes=50) == TEXT[:35]
 
 
-def test_empty_body_of_somebody_else_needs_no_coding() -> None:
+def test_empty_body_from_the_callers_client_may_have_any_coding() -> None:
     assert decoded(b"", "br", max_bytes=10) == b""

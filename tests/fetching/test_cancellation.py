@@ -1,4 +1,4 @@
-"""Cancelled at whatever place, a fetch leaves nothing behind."""
+"""Wherever it is cancelled, a fetch leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.anyio
 
-# A fetch suspends 2 to 90 times; more than that would be a loop.
-MOST_CHECKPOINTS = 1_000
+# A fetch suspends 2 to 90 times; this many would mean an endless loop.
+MAX_CHECKPOINTS = 1_000
 
 
-async def cancelled_everywhere(
+async def cancel_everywhere(
     url: str, server: LoopbackServer, client: DirectFetcher | None = None
 ) -> int:
-    """Cancel a fetch at each of its checkpoints, and look at what is left.
+    """Cancel a fetch at each of its checkpoints and check that nothing is left over.
 
     Returns:
-        How many checkpoints there were.
+        The number of checkpoints.
     """
-    for number in range(1, MOST_CHECKPOINTS):
+    for number in range(1, MAX_CHECKPOINTS):
         was_cancelled = await cancelled_at(number, lambda: fetched(url, client=client))
         assert server.is_left_alone()
         if not was_cancelled:
             return number - 1
-    raise AssertionError(f"{MOST_CHECKPOINTS} checkpoints and no end")
+    raise AssertionError(f"no end after {MAX_CHECKPOINTS} checkpoints")
 
 
-async def test_cancelled_anywhere_over_http(serve: Serve) -> None:
+async def test_fetch_over_http_can_be_cancelled_anywhere(serve: Serve) -> None:
     coded = gzip.compress(RULES + b"# \n" * 40_000)
     file = Reply(
         headers={"Content-Encoding": "gzip", "Transfer-Encoding": "chunked"},
@@ -54,29 +54,28 @@ async def test_cancelled_anywhere_over_http(serve: Serve) -> None:
     answers = {"/robots.txt": redirect("/a"), "/a": redirect("/b"), "/b": file}
     server = serve(Routes(answers))
 
-    assert await cancelled_everywhere(server.url, server) > 5
+    assert await cancel_everywhere(server.url, server) > 5
 
 
-async def test_cancelled_anywhere_over_tls(
+async def test_fetch_over_tls_can_be_cancelled_anywhere(
     serve: Serve, server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
 ) -> None:
     server = serve(Reply(body=RULES), ssl_context=server_tls)
     client = DirectFetcher(ssl_context=client_tls)
 
-    assert await cancelled_everywhere(server.url, server, client) > 3
+    assert await cancel_everywhere(server.url, server, client) > 3
 
 
-async def test_cancelled_anywhere_in_a_missing_page(serve: Serve) -> None:
+async def test_fetch_of_an_error_page_can_be_cancelled_anywhere(serve: Serve) -> None:
     page = b"<title>Not found</title>" + b"x" * 100_000
     server = serve(Reply(status=500, body=page))
 
-    assert await cancelled_everywhere(server.url, server) > 1
+    assert await cancel_everywhere(server.url, server) > 1
 
 
-async def test_cancelled_while_the_server_is_silent(
+async def test_fetch_can_be_cancelled_while_the_tls_handshake_hangs(
     serve: Serve, client_tls: ssl.SSLContext
 ) -> None:
-    """In the TLS handshake."""
     server = serve(Raw(b"", Connection.hang), reads_requests=False)
     url = server.url.replace("http:", "https:")
     client = DirectFetcher(ssl_context=client_tls)

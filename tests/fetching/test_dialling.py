@@ -37,18 +37,18 @@ async def dial(board: Switchboard, name: str = "a.test") -> SocketStream:
 @pytest.mark.parametrize(
     ("host", "address"), [("127.0.0.1", "127.0.0.1"), ("::1", "::1")]
 )
-async def test_literal_address_is_itself(host: str, address: str) -> None:
+async def test_literal_address_resolves_to_itself(host: str, address: str) -> None:
     assert await resolve(host, 80) == [ip_address(address)]
 
 
 async def test_name_is_resolved_by_the_system() -> None:
-    found = await resolve("localhost", 80)
+    addresses = await resolve("localhost", 80)
 
-    assert {address.is_loopback for address in found} == {True}
-    assert len(set(found)) == len(found)
+    assert {address.is_loopback for address in addresses} == {True}
+    assert len(set(addresses)) == len(addresses)
 
 
-async def test_name_that_does_not_exist_is_an_os_error() -> None:
+async def test_name_that_does_not_exist_raises() -> None:
     with pytest.raises(socket.gaierror):
         await resolve("name.invalid", 80)
 
@@ -72,7 +72,7 @@ async def test_silent_address_does_not_hold_up_the_next(serve: Serve) -> None:
     assert board.dialled == V4[:2]
 
 
-async def test_families_take_turns() -> None:
+async def test_address_families_alternate() -> None:
     board = Switchboard({"a.test": [" ".join([*V6, *V4])]}, {})
 
     with pytest.raises(ConnectionError):
@@ -81,7 +81,7 @@ async def test_families_take_turns() -> None:
     assert board.dialled == [V6[0], V4[0], V6[1], V4[1], V4[2]]
 
 
-async def test_no_more_than_eight_addresses_are_dialled() -> None:
+async def test_at_most_eight_addresses_are_dialled() -> None:
     addresses = " ".join(f"8.8.8.{number}" for number in range(100))
     board = Switchboard({"a.test": [addresses]}, {})
 
@@ -91,7 +91,7 @@ async def test_no_more_than_eight_addresses_are_dialled() -> None:
     assert len(board.dialled) == 8
 
 
-async def test_addresses_that_refuse_are_one_error_with_all_causes() -> None:
+async def test_error_has_the_causes_of_all_addresses_that_refuse() -> None:
     board = Switchboard({"a.test": [" ".join(V4)]}, {})
 
     with pytest.raises(ConnectionError) as caught:
@@ -103,7 +103,7 @@ async def test_addresses_that_refuse_are_one_error_with_all_causes() -> None:
 
 
 @pytest.mark.parametrize("addresses", [V4[:1], V4])
-async def test_addresses_that_never_answer_are_given_up_when_cancelled(
+async def test_dialling_silent_addresses_can_be_cancelled(
     addresses: list[str],
 ) -> None:
     board = Switchboard({"a.test": [" ".join(addresses)]}, dict.fromkeys(V4))
@@ -123,18 +123,18 @@ class OpenStream(SocketStream):
         return self._socket.fileno() < 0
 
 
-async def test_two_addresses_that_answer_at_once_leave_one_connection() -> None:
+async def test_two_addresses_that_answer_together_leave_one_connection() -> None:
     streams: list[OpenStream] = []
     both_called = anyio.Event()
 
     async def connect(_address: str, _port: int) -> SocketStream:
         streams.append(OpenStream())
-        mine = streams[-1]
+        stream = streams[-1]
         if len(streams) == 2:
             both_called.set()
-        with anyio.CancelScope(shield=True):  # as a connection that is made anyway
+        with anyio.CancelScope(shield=True):  # like a connection that completes anyway
             await both_called.wait()
-        return mine
+        return stream
 
     addresses = [ip_address(text) for text in V4]
     winner = await connect_to_any(addresses, 80, connect)
@@ -145,8 +145,8 @@ async def test_two_addresses_that_answer_at_once_leave_one_connection() -> None:
     winner.close()
 
 
-async def test_cancellation_after_an_answer_closes_the_connection() -> None:
-    """The connection is there, and others are being given up."""
+async def test_cancellation_after_connecting_closes_the_connection() -> None:
+    """One connection is open, and the other attempts are being cancelled."""
     streams: list[OpenStream] = []
     scope = anyio.CancelScope()
 
@@ -167,10 +167,10 @@ async def test_cancellation_after_an_answer_closes_the_connection() -> None:
     streams[0].close()
 
 
-async def test_look_up_that_hangs_holds_up_no_other(
+async def test_hanging_lookups_do_not_hold_up_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """More of them than asyncio's threads for names, which are 32 at most."""
+    """There are more of them than asyncio has resolver threads (at most 32)."""
     may_answer = threading.Event()
 
     def answer(host: bytes, *_: object, **__: object) -> list[object]:
@@ -183,24 +183,24 @@ async def test_look_up_that_hangs_holds_up_no_other(
         for number in range(50):
             group.start_soon(partial(resolve, f"silent{number}.test", 80))
         await anyio.wait_all_tasks_blocked()
-        found = await resolve("quick.test", 80)
+        addresses = await resolve("quick.test", 80)
         group.cancel_scope.cancel()
         may_answer.set()
 
-    assert found == [ip_address("93.184.216.34")]
+    assert addresses == [ip_address("93.184.216.34")]
 
 
-async def test_look_ups_that_hang_take_no_more_than_so_many_threads(
+async def test_number_of_threads_for_hanging_lookups_is_limited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each one whose caller gave up once left a thread; now others wait for them."""
+    """Every abandoned lookup used to leave a thread behind; now later lookups wait."""
     monkeypatch.setattr(_dialling, "_MOST_LOOK_UPS", 2)
     hosts: list[bytes] = []
-    has_begun, may_answer = threading.Semaphore(0), threading.Event()
+    has_started, may_answer = threading.Semaphore(0), threading.Event()
 
     def answer(host: bytes, *_: object, **__: object) -> list[object]:
         hosts.append(host)
-        has_begun.release()
+        has_started.release()
         may_answer.wait(PATIENCE_SECONDS)
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", 80))]
 
@@ -209,16 +209,16 @@ async def test_look_ups_that_hang_take_no_more_than_so_many_threads(
         for _ in range(2):
             group.start_soon(resolve, "silent.test", 80)
             await anyio.to_thread.run_sync(
-                partial(has_begun.acquire, timeout=PATIENCE_SECONDS)
+                partial(has_started.acquire, timeout=PATIENCE_SECONDS)
             )
         group.cancel_scope.cancel()
     for _ in range(4):
         with anyio.move_on_after(0.05):
             await resolve("silent.test", 80)
-    begun = len(hosts)
+    started = len(hosts)
     may_answer.set()
     with anyio.fail_after(PATIENCE_SECONDS):
         await resolve("quick.test", 80)
 
-    assert begun == 2
+    assert started == 2
     assert hosts[2:] == [b"quick.test"]

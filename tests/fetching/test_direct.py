@@ -1,4 +1,4 @@
-"""One connection for each GET, closed whatever happens."""
+"""The built-in client: one connection per GET, closed whatever happens."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ pytestmark = pytest.mark.anyio
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED_HEAD = OK + b"Transfer-Encoding: chunked\r\n\r\n"
-FOUND = Answered(status=200, body=RULES)
+SUCCESS = Answered(status=200, body=RULES)
 
 
-async def test_each_get_has_a_connection_of_its_own(serve: Serve) -> None:
+async def test_each_get_has_its_own_connection(serve: Serve) -> None:
     server, client = serve(Reply(body=RULES)), DirectFetcher()
 
     for _ in range(3):
-        assert await fetched(server.url, client=client) == FOUND
+        assert await fetched(server.url, client=client) == SUCCESS
 
     assert server.accepted == 3
     assert server.is_left_alone()
 
 
-async def test_body_that_is_not_read_to_its_end_leaves_no_generator_behind(
+async def test_partly_read_body_leaves_no_generator_behind(
     serve: Serve,
 ) -> None:
-    """On trio a generator that is dropped half-way is a ResourceWarning."""
+    """On trio, a half-consumed generator that is dropped gives a ResourceWarning."""
     server = serve(Raw(OK + b"\r\n", endless(b"x" * 999)))
 
     outcome = await fetched(server.url)
@@ -68,26 +68,26 @@ async def test_body_that_is_not_read_to_its_end_leaves_no_generator_behind(
     assert outcome == Answered(status=200, body=b"x" * 512_001)
 
 
-async def test_answer_that_comes_before_the_request_was_taken_counts(
+async def test_response_sent_before_the_request_is_read_counts(
     serve: Serve,
 ) -> None:
-    """Some servers refuse without listening; httpcore reads what they say."""
+    """Some servers refuse without reading the request; httpcore reads the response."""
 
-    class Unheard(SocketStream):
+    class BrokenOnSend(SocketStream):
         async def send(self, item: bytes) -> None:
             raise BrokenPipeError(errno.EPIPE, f"{len(item)} bytes")
 
-    async def connect_unheard(address: str, port: int) -> SocketStream:
-        return Unheard((await connect(address, port))._socket)
+    async def connect_broken(address: str, port: int) -> SocketStream:
+        return BrokenOnSend((await connect(address, port))._socket)
 
     server = serve(Raw(b"HTTP/1.1 403 No\r\n\r\n"), reads_requests=False)
 
-    outcome = await fetched(server.url, client=DirectFetcher(connect=connect_unheard))
+    outcome = await fetched(server.url, client=DirectFetcher(connect=connect_broken))
 
     assert outcome == Answered(status=403)
 
 
-async def test_bytes_that_came_before_the_timeout_are_read_after_it(
+async def test_bytes_that_arrived_before_the_timeout_are_read_after_it(
     serve: Serve,
 ) -> None:
     class Late(SocketStream):
@@ -113,10 +113,10 @@ async def test_bytes_that_came_before_the_timeout_are_read_after_it(
         server.url, client=DirectFetcher(connect=connect_late), policy=policy
     )
 
-    assert outcome == FOUND
+    assert outcome == SUCCESS
 
 
-async def test_timeout_of_the_operating_system_is_one_of_the_connection() -> None:
+async def test_connect_timeout_from_the_operating_system_is_a_timeout() -> None:
     async def connect_late(address: str, port: int) -> SocketStream:
         raise TimeoutError(errno.ETIMEDOUT, f"{address}:{port} does not answer")
 
@@ -128,24 +128,24 @@ async def test_timeout_of_the_operating_system_is_one_of_the_connection() -> Non
     assert outcome.kind is FailureKind.TIMEOUT
 
 
-async def test_ipv6_origin_is_dialled(serve: Serve) -> None:
+async def test_robots_txt_is_fetched_over_ipv6(serve: Serve) -> None:
     server = serve(Reply(body=RULES), host="::1")
 
-    assert await fetched(server.url) == FOUND
+    assert await fetched(server.url) == SUCCESS
     assert server.requests[0].headers["host"] == f"[::1]:{server.port}"
 
 
-async def test_proxy_of_the_environment_is_ignored(
+async def test_proxy_in_the_environment_is_ignored(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = serve(Reply(body=RULES))
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{dead_port()}")
 
-    assert await fetched(server.url) == FOUND
+    assert await fetched(server.url) == SUCCESS
 
 
-# --- mocks of httpx -------------------------------------------------------------
+# --- httpx mocks ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -154,28 +154,30 @@ async def test_respx_sees_the_request(scheme: str) -> None:
         route = respx.get(f"{scheme}://example.com/robots.txt").respond(content=RULES)
         outcome = await fetched(f"{scheme}://example.com")
 
-    assert outcome == FOUND
+    assert outcome == SUCCESS
     assert route.calls.last.request.headers["accept-encoding"] == "gzip, deflate"
 
 
 async def test_pytest_httpx_sees_the_request(httpx_mock: HTTPXMock) -> None:
     httpx_mock.add_response(url="https://example.com/robots.txt", content=RULES)
 
-    assert await fetched("https://example.com") == FOUND
+    assert await fetched("https://example.com") == SUCCESS
 
 
-async def test_request_that_a_mock_passes_through_arrives(serve: Serve) -> None:
+async def test_request_that_a_mock_passes_through_reaches_the_server(
+    serve: Serve,
+) -> None:
     server = serve(Reply(body=RULES))
 
     with respx.mock:
         respx.route(host="127.0.0.1").pass_through()
         outcome = await fetched(server.url)
 
-    assert outcome == FOUND
+    assert outcome == SUCCESS
     assert server.targets == ["/robots.txt"]
 
 
-async def test_guard_sees_the_address_before_a_mock_answers() -> None:
+async def test_guard_checks_the_address_before_a_mock_answers() -> None:
     board = Switchboard({"a.test": ["93.184.216.34"], "b.test": ["10.0.0.1"]}, {})
 
     with respx.mock(assert_all_called=False) as mock:
@@ -191,36 +193,36 @@ async def test_guard_sees_the_address_before_a_mock_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    "place",
+    "target",
     [(httpx, "AsyncHTTPTransport"), (httpcore, "AsyncConnectionPool")],
-    ids=lambda place: place[1],
+    ids=lambda target: target[1],
 )
-async def test_tracer_does_not_change_the_way_of_a_request(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, place: tuple[ModuleType, str]
+async def test_tracer_does_not_change_how_a_request_is_sent(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, target: tuple[ModuleType, str]
 ) -> None:
-    """OpenTelemetry replaces the same methods as the mocks do."""
+    """OpenTelemetry replaces the same methods as mocks do."""
     server, traced = serve(Reply(body=RULES)), []
-    kind = getattr(*place)
-    sends = kind.handle_async_request
+    transport_class = getattr(*target)
+    send = transport_class.handle_async_request
 
-    async def trace(self: Any, request: Any) -> Any:  # noqa: ANN401 (of either library)
+    async def trace(self: Any, request: Any) -> Any:  # noqa: ANN401 (either library's)
         traced.append(request)
-        return await sends(self, request)
+        return await send(self, request)
 
     trace.__module__ = "opentelemetry.instrumentation.httpx"
-    monkeypatch.setattr(kind, "handle_async_request", trace)
+    monkeypatch.setattr(transport_class, "handle_async_request", trace)
 
-    assert await fetched(server.url) == FOUND
+    assert await fetched(server.url) == SUCCESS
     assert traced == []
 
 
-# --- a loop that is busy ----------------------------------------------------------
+# --- a blocked event loop --------------------------------------------------------
 
 
-async def test_bytes_that_came_while_the_loop_was_blocked_are_not_late(
+async def test_bytes_that_arrived_while_the_loop_was_blocked_are_not_late(
     serve: Serve,
 ) -> None:
-    """It was blocked for longer than the read timeout, between two pieces."""
+    """Between two chunks, it is blocked for longer than the read timeout."""
     is_blocked, is_sent, is_free = Event(), Event(), Event()
 
     def send_in_pieces(_: object, connection: Connection) -> None:
@@ -251,13 +253,13 @@ async def test_bytes_that_came_while_the_loop_was_blocked_are_not_late(
     assert outcomes == [Answered(status=200, body=b"abc")]
 
 
-# --- small pieces ---------------------------------------------------------------
+# --- small chunks ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("piece", "times"), [(b"Disallow: /a/b/c/d/e\n", 24_000), (b"#", 3_000)]
 )
-async def test_file_may_come_line_by_line_or_small_byte_by_byte(
+async def test_file_may_arrive_line_by_line_and_a_small_one_byte_by_byte(
     serve: Serve, piece: bytes, times: int
 ) -> None:
     body = b"%x\r\n%b\r\n" % (len(piece), piece)
@@ -269,10 +271,10 @@ async def test_file_may_come_line_by_line_or_small_byte_by_byte(
 # --- TLS ------------------------------------------------------------------------
 
 
-async def test_certificate_of_an_unknown_authority_is_a_tls_failure(
+async def test_certificate_from_an_unknown_authority_is_a_tls_failure(
     serve: Serve,
 ) -> None:
-    """By default the authorities are the usual ones."""
+    """By default, only the usual authorities are trusted."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
     server = serve(Reply(body=RULES), ssl_context=context)
@@ -284,18 +286,18 @@ async def test_certificate_of_an_unknown_authority_is_a_tls_failure(
     assert server.requests == []
 
 
-async def test_concurrent_first_fetches_over_https_make_one_context(
+async def test_concurrent_first_fetches_over_https_create_one_ssl_context(
     serve: Serve, server_tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, client = serve(Reply(), ssl_context=server_tls), DirectFetcher()
     contexts = []
     create_context = ssl.create_default_context
 
-    def counting(**trusted: str) -> ssl.SSLContext:
+    def create_and_count(**trusted: str) -> ssl.SSLContext:
         contexts.append(create_context(**trusted))
         return contexts[-1]
 
-    monkeypatch.setattr(ssl, "create_default_context", counting)
+    monkeypatch.setattr(ssl, "create_default_context", create_and_count)
 
     async with anyio.create_task_group() as tasks:
         for _ in range(5):
@@ -317,23 +319,23 @@ async def test_concurrent_first_fetches_over_https_make_one_context(
         ({"SSL_CERT_FILE": "", "SSL_CERT_DIR": ""}, {"cafile": certifi.where()}),
     ],
 )
-def test_authorities_are_those_of_the_environment_or_of_certifi(
+def test_authorities_come_from_the_environment_or_from_certifi(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], trusted: dict[str, str]
 ) -> None:
-    """The same ones as httpx trusts."""
+    """They are the ones that httpx trusts."""
     monkeypatch.delenv("SSL_CERT_FILE")
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    given: list[dict[str, str]] = []
-    monkeypatch.setattr(ssl, "create_default_context", lambda **kw: given.append(kw))
+    calls: list[dict[str, str]] = []
+    monkeypatch.setattr(ssl, "create_default_context", lambda **kw: calls.append(kw))
 
     default_context()
     httpx.create_ssl_context()
 
-    assert given == [trusted, trusted]
+    assert calls == [trusted, trusted]
 
 
-async def test_missing_authorities_are_a_mistake_and_no_failure_of_an_origin(
+async def test_missing_authorities_raise_instead_of_blaming_the_origin(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", "/no/such/file.pem")
@@ -343,7 +345,7 @@ async def test_missing_authorities_are_a_mistake_and_no_failure_of_an_origin(
 
 
 @pytest.mark.parametrize("size", [27, 100_000], ids=["lines", "all at once"])
-async def test_file_in_records_of_any_usual_size_is_read(
+async def test_file_in_tls_records_of_any_usual_size_is_read(
     serve: Serve,
     server_tls: ssl.SSLContext,
     client_tls: ssl.SSLContext,

@@ -1,4 +1,4 @@
-"""Which failure an exception stands for, and what it says."""
+"""Which kind of failure an exception becomes, and its error text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from robotsgate.fetching._fetcher import FetchFailedError
 
 
 def caused(error: Exception, *causes: BaseException) -> Exception:
-    """`error` because of the first of `causes`, that because of the next."""
+    """`error`, caused by the first of `causes`, which is caused by the next, etc."""
     chain = [error, *causes]
     for effect, cause in zip(chain, causes, strict=False):
         effect.__cause__ = cause
@@ -28,7 +28,7 @@ def caused(error: Exception, *causes: BaseException) -> Exception:
 
 
 def in_context(error: Exception, context: BaseException) -> Exception:
-    """`error` raised while `context` was handled, and not because of it."""
+    """`error`, raised while `context` was being handled but not caused by it."""
     error.__context__ = context
     return error
 
@@ -40,13 +40,13 @@ UNTRUSTED = ssl.SSLCertVerificationError(1, "certificate verify failed")
 REFUSED = ConnectionRefusedError(111, "Connection refused")
 
 ROWS: dict[str, tuple[Exception, FailureKind, str]] = {
-    "name look-up": (NO_NAME, FailureKind.NAME_RESOLUTION, "gaierror: [Errno -2] Na"),
-    "name look-up behind httpx": (
+    "name lookup": (NO_NAME, FailureKind.NAME_RESOLUTION, "gaierror: [Errno -2] Na"),
+    "name lookup behind httpx": (
         caused(httpx.ConnectError(""), OSError(), NO_NAME),
         FailureKind.NAME_RESOLUTION,
         "ConnectError: [Errno -2] Name or service not known",
     ),
-    "name look-up in the context": (
+    "name lookup in the context": (
         in_context(httpx.ConnectError("no"), NO_NAME),
         FailureKind.NAME_RESOLUTION,
         "ConnectError: [Errno -2] Name or service not known",
@@ -62,7 +62,7 @@ ROWS: dict[str, tuple[Exception, FailureKind, str]] = {
         "ConnectError: certificate verify failed",
     ),
     "TLS, bare": (ssl.SSLError(1, "alert"), FailureKind.TLS, "SSLError: alert"),
-    "TLS that has asked for more bytes": (
+    "TLS that needs more bytes": (
         in_context(httpx.ReadError(""), ssl.SSLWantReadError(2, "did not complete")),
         FailureKind.TRANSFER,
         "ReadError",
@@ -83,34 +83,34 @@ ROWS: dict[str, tuple[Exception, FailureKind, str]] = {
         FailureKind.ADDRESS_REFUSED,
         "ConnectError: refuses 10.0.0.1",
     ),
-    "told by a Fetcher": (
+    "reported by a Fetcher": (
         FetchFailedError("no way", kind=FailureKind.CONNECT),
         FailureKind.CONNECT,
         "FetchFailedError: no way",
     ),
-    "told by a Fetcher, with a cause": (
+    "reported by a Fetcher, with a cause": (
         caused(FetchFailedError("", kind=FailureKind.TLS), EOFError("gone")),
         FailureKind.TLS,
         "EOFError: gone",
     ),
-    "time-out, told by a Fetcher": (
+    "timeout, reported by a Fetcher": (
         FetchFailedError("cancelled by scope", kind=FailureKind.TIMEOUT),
         FailureKind.TIMEOUT,
         "FetchFailedError: cancelled by scope",
     ),
     "too many open files": (OSError(24, "Too many"), FailureKind.CONNECT, "OSError: "),
-    "time-out without a text": (
+    "timeout without a message": (
         caused(httpx.ReadTimeout(""), TimeoutError("Cancelled by cancel scope 7f")),
         FailureKind.TIMEOUT,
         "ReadTimeout: no response in time",
     ),
-    "time-out with a text": (
+    "timeout with a message": (
         TimeoutError("why"),
         FailureKind.TIMEOUT,
         "TimeoutError: why",
     ),
     "deadline": (TimeoutError(), FailureKind.TIMEOUT, "no response within 2.5 s"),
-    "time-out of the socket": (
+    "timeout of the socket": (
         caused(httpx.ReadError(""), TimeoutError("timed out")),
         FailureKind.TRANSFER,
         "ReadError: timed out",
@@ -126,7 +126,7 @@ ROWS: dict[str, tuple[Exception, FailureKind, str]] = {
     ),
     "coding": (CodingError("cut off"), FailureKind.CODING, "CodingError: cut off"),
     "value": (ValueError("odd"), FailureKind.OTHER, "ValueError: odd"),
-    "no text at all": (ValueError(), FailureKind.OTHER, "ValueError"),
+    "no message at all": (ValueError(), FailureKind.OTHER, "ValueError"),
     "a group of causes": (
         caused(
             httpx.ConnectError(""),
@@ -139,7 +139,9 @@ ROWS: dict[str, tuple[Exception, FailureKind, str]] = {
 
 
 @pytest.mark.parametrize(("error", "kind", "text"), ROWS.values(), ids=ROWS)
-def test_exception_stands_for(error: Exception, kind: FailureKind, text: str) -> None:
+def test_exception_becomes_a_failure_of_its_kind(
+    error: Exception, kind: FailureKind, text: str
+) -> None:
     outcome = outcome_of(error, redirects=HOPS, deadline=2.5)
 
     assert outcome.kind is kind
@@ -169,20 +171,20 @@ KINDS_BY_NAME = {
 
 @pytest.mark.parametrize("library", [httpx, httpx2, httpcore], ids=lambda m: m.__name__)
 @pytest.mark.parametrize(("name", "kind"), KINDS_BY_NAME.items())
-def test_exception_of_each_library_stands_for(
+def test_exception_of_each_library_becomes_a_failure_of_its_kind(
     library: Any,  # noqa: ANN401 (modules)
     name: str,
     kind: FailureKind,
 ) -> None:
     if not hasattr(library, name):
-        return  # httpcore has fewer
+        return  # httpcore has fewer exceptions
 
     outcome = outcome_of(getattr(library, name)("why"), redirects=(), deadline=1.0)
 
     assert (outcome.kind, outcome.error) == (kind, f"{name}: why")
 
 
-def test_ring_of_causes_ends() -> None:
+def test_cycle_of_causes_ends() -> None:
     error, other = httpx.ConnectError(""), OSError()
     error.__cause__, other.__cause__ = other, error
 
@@ -192,7 +194,7 @@ def test_ring_of_causes_ends() -> None:
     assert outcome.error == "ConnectError"
 
 
-def test_chain_of_causes_is_followed_so_far_only() -> None:
+def test_long_chain_of_causes_is_followed_only_part_of_the_way() -> None:
     causes: list[BaseException] = [OSError() for _ in range(50)]
     error = caused(httpx.ReadError(""), *causes, NO_NAME)
 
@@ -201,7 +203,7 @@ def test_chain_of_causes_is_followed_so_far_only() -> None:
     assert outcome.kind is FailureKind.TRANSFER
 
 
-def test_group_of_causes_is_followed_so_far_only() -> None:
+def test_large_group_of_causes_is_followed_only_part_of_the_way() -> None:
     group = ExceptionGroup("many", [OSError() for _ in range(50)] + [NO_NAME])
 
     outcome = outcome_of(caused(httpx.ReadError(""), group), redirects=(), deadline=30)
@@ -209,8 +211,8 @@ def test_group_of_causes_is_followed_so_far_only() -> None:
     assert outcome.kind is FailureKind.TRANSFER
 
 
-def test_what_the_caller_was_handling_is_no_cause() -> None:
-    """Python chains it to whatever is raised meanwhile, across every await."""
+def test_exception_that_the_caller_was_handling_is_not_a_cause() -> None:
+    """Python chains it to any exception raised meanwhile, even across an await."""
     outer = socket.gaierror("no such name")
     try:
         raise outer
@@ -218,10 +220,10 @@ def test_what_the_caller_was_handling_is_no_cause() -> None:
         try:
             raise httpx.RemoteProtocolError("illegal status line")  # noqa: TRY301
         except httpx.RemoteProtocolError as error:
-            found = outcome_of(error, redirects=(), deadline=1.0, outer=outer)
+            outcome = outcome_of(error, redirects=(), deadline=1.0, outer=outer)
 
-    assert found.kind is FailureKind.PROTOCOL
-    assert found.error == "RemoteProtocolError: illegal status line"
+    assert outcome.kind is FailureKind.PROTOCOL
+    assert outcome.error == "RemoteProtocolError: illegal status line"
 
 
 @pytest.mark.parametrize(
@@ -239,7 +241,7 @@ def test_what_the_caller_was_handling_is_no_cause() -> None:
         ("grab 'it'", "RemoteProtocolError: grab 'it'"),
     ],
 )
-def test_bytes_that_an_error_quotes_are_not_shown(text: str, shown: str) -> None:
+def test_bytes_quoted_in_an_error_are_not_shown(text: str, shown: str) -> None:
     error = httpx.RemoteProtocolError(text)
 
     assert outcome_of(error, redirects=(), deadline=1.0).error == shown

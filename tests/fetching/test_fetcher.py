@@ -1,4 +1,4 @@
-"""What may be handed over as a client, and a `Fetcher` of the caller."""
+"""What is accepted as a client, and fetches through the caller's own `Fetcher`."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ pytestmark = pytest.mark.anyio
 
 
 class ScriptedFetcher:
-    """A `Fetcher` that gives the next of its responses, or raises it."""
+    """A `Fetcher` that returns or raises the next item in its script."""
 
     def __init__(self, *script: FetchedResponse | Exception) -> None:
         self._script = list(script)
         self.calls: list[tuple[str, Sequence[tuple[str, str]], int]] = []
-        self.were_own: list[bool] = []
+        self.saw_own_request: list[bool] = []
 
     async def get(
         self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
     ) -> FetchedResponse:
         self.calls.append((url, headers, max_bytes))
-        self.were_own.append(is_own_request(url))
+        self.saw_own_request.append(is_own_request(url))
         response = self._script.pop(0)
         if isinstance(response, Exception):
             raise response
@@ -58,7 +58,7 @@ def response(
     )
 
 
-async def test_fetcher_is_asked_with_url_headers_and_limit() -> None:
+async def test_fetcher_is_called_with_url_headers_and_limit() -> None:
     fetcher = ScriptedFetcher(response(body=RULES))
 
     outcome = await fetched("http://a.test:8080", client=fetcher)
@@ -77,7 +77,7 @@ async def test_fetcher_is_asked_with_url_headers_and_limit() -> None:
     ]
 
 
-async def test_redirect_of_a_fetcher_is_followed_to_a_url_for_the_wire() -> None:
+async def test_redirect_from_a_fetcher_is_followed_to_an_encoded_url() -> None:
     fetcher = ScriptedFetcher(
         response(302, LOCATION="//b\u00fccher.test/a b#c"), response(body=RULES)
     )
@@ -107,32 +107,32 @@ RESPONSES: dict[str, tuple[FetchedResponse, Answered | Failed]] = {
         response(body=b"x" * 999_999, is_decoded=True),
         Answered(status=200, body=b"x" * 512_001),
     ),
-    "a body that is not in its coding": (
+    "a body that does not fit its coding": (
         response(body=RULES, Content_Encoding="gzip"),
         Failed(kind=FailureKind.CODING, error=ANY),
     ),
     "an error page": (response(500, PAGE), Answered(status=500, body=PAGE)),
-    "an error page that is not in its coding": (
+    "an error page that does not fit its coding": (
         response(500, PAGE, Content_Encoding="gzip"),
         Answered(status=500),
     ),
-    "a page of a missing file": (response(404, PAGE), Answered(status=404)),
+    "a page for a missing file": (response(404, PAGE), Answered(status=404)),
 }
 
 
-@pytest.mark.parametrize(("given", "outcome"), RESPONSES.values(), ids=RESPONSES)
-async def test_fetcher_brings(given: FetchedResponse, outcome: object) -> None:
-    assert await fetched("http://a.test", client=ScriptedFetcher(given)) == outcome
+@pytest.mark.parametrize(("returned", "outcome"), RESPONSES.values(), ids=RESPONSES)
+async def test_fetchers_response_becomes_an_outcome(
+    returned: FetchedResponse, outcome: object
+) -> None:
+    assert await fetched("http://a.test", client=ScriptedFetcher(returned)) == outcome
 
 
-async def test_mistake_of_a_fetcher_is_raised() -> None:
+async def test_unexpected_exception_in_a_fetcher_is_raised() -> None:
     with pytest.raises(KeyError):
         await fetched("http://a.test", client=ScriptedFetcher(KeyError()))
 
 
-async def test_address_that_a_redirect_names_is_refused_before_a_fetcher_dials() -> (
-    None
-):
+async def test_address_in_a_redirect_is_refused_before_a_fetcher_connects() -> None:
     fetcher = ScriptedFetcher(response(302, Location="http://10.0.0.1/"))
 
     outcome = await fetched("http://a.test", client=fetcher)
@@ -146,16 +146,16 @@ async def test_address_that_a_redirect_names_is_refused_before_a_fetcher_dials()
 # --- the checker's own requests -------------------------------------------------
 
 
-async def test_only_requests_of_a_checker_are_its_own() -> None:
+async def test_request_is_the_checkers_own_only_during_its_fetch() -> None:
     fetcher = ScriptedFetcher(response(302, Location="/a"), OSError())
 
     await fetched("http://a.test", client=fetcher)
 
-    assert fetcher.were_own == [True, True]
+    assert fetcher.saw_own_request == [True, True]
     assert not is_own_request(fetcher.calls[0][0])
 
 
-async def test_thread_of_a_fetch_has_the_current_get_as_its_own() -> None:
+async def test_checkers_own_request_is_recognized_in_a_thread_of_the_fetch() -> None:
     class InThread(ScriptedFetcher):
         async def get(
             self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
@@ -171,7 +171,7 @@ async def test_thread_of_a_fetch_has_the_current_get_as_its_own() -> None:
     assert seen == [True, False]
 
 
-async def test_hook_of_a_client_can_let_requests_of_a_checker_pass(
+async def test_client_hook_can_recognize_the_checkers_own_requests(
     serve: Callable[..., LoopbackServer],
 ) -> None:
     server = serve(Reply(body=RULES))
@@ -206,19 +206,19 @@ async def test_hook_of_a_client_can_let_requests_of_a_checker_pass(
         "an object",
         "a URL",
         "a dict",
-        "a blocking client of httpx",
-        "a blocking client of httpx2",
-        "a class of clients",
-        "a class of fetchers",
-        "a class of sessions",
+        "a blocking httpx client",
+        "a blocking httpx2 client",
+        "a client class",
+        "a fetcher class",
+        "a session class",
     ],
 )
-def test_what_is_no_client_is_refused(client: object) -> None:
+def test_object_that_is_not_a_client_is_rejected(client: object) -> None:
     with pytest.raises(TypeError, match="expected an AsyncClient or async transport"):
         sender_for(client)
 
 
-def test_session_with_another_get_is_no_fetcher() -> None:
+def test_session_with_a_different_get_is_not_a_fetcher() -> None:
     class Session:
         def get(self, url: str, **options: Any) -> object: ...  # noqa: ANN401
 

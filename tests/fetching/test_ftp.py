@@ -1,4 +1,4 @@
-"""A robots.txt over FTP from real servers; `tests/faults/ftp.py` has broken ones."""
+"""Fetching robots.txt over FTP; `tests/faults/ftp.py` has more faulty servers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_missing_file_is_an_answer(tmp_path: Path) -> None:
     assert outcome == Answered(status=550)
 
 
-async def test_guard_refuses_addresses_of_ftp(tmp_path: Path) -> None:
+async def test_guard_also_applies_to_ftp(tmp_path: Path) -> None:
     policy = Policy(address_guard=AddressGuard.PUBLIC_ONLY)
 
     with FtpServer(tmp_path) as server:
@@ -56,8 +56,8 @@ async def test_guard_refuses_addresses_of_ftp(tmp_path: Path) -> None:
     assert outcome.kind is FailureKind.ADDRESS_REFUSED
 
 
-async def retrieved(url: str, *addresses: str) -> FetchedResponse:
-    """What comes from `url`, whose host has `addresses`."""
+async def retrieve(url: str, *addresses: str) -> FetchedResponse:
+    """Fetch `url` from a host whose name resolves to `addresses`."""
 
     origin = Origin.from_url(url.replace("127.0.0.1", "files.example"))
 
@@ -76,20 +76,20 @@ async def retrieved(url: str, *addresses: str) -> FetchedResponse:
         own_fetch.reset(token)
 
 
-async def test_next_address_is_tried_where_one_does_not_answer(tmp_path: Path) -> None:
+async def test_next_address_is_tried_if_one_refuses(tmp_path: Path) -> None:
     (tmp_path / "robots.txt").write_bytes(RULES)
 
     with FtpServer(tmp_path) as server:
-        response = await retrieved(server.url, "127.0.0.9", "127.0.0.1")
+        response = await retrieve(server.url, "127.0.0.9", "127.0.0.1")
 
     assert (response.status, response.body) == (226, RULES)
 
 
-async def test_last_address_that_does_not_answer_is_the_error() -> None:
+async def test_connection_error_is_raised_if_every_address_refuses() -> None:
     url = f"ftp://127.0.0.1:{dead_port()}"
 
     with pytest.raises(ConnectionRefusedError):
-        await retrieved(url, "127.0.0.9", "127.0.0.1")
+        await retrieve(url, "127.0.0.9", "127.0.0.1")
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ async def test_hostile_reply_to_epsv_is_a_failure(reply: bytes) -> None:
     assert len(outcome.error) < 500
 
 
-async def test_hung_servers_hold_no_more_threads_than_there_are() -> None:
-    hung = FtpPart(replies={"USER": Connection.hang})
+async def test_number_of_threads_for_hanging_servers_is_limited() -> None:
+    hanging = FtpPart(replies={"USER": Connection.hang})
 
-    with LoopbackServer(hung, reads_requests=False) as server:
+    with LoopbackServer(hanging, reads_requests=False) as server:
         fetcher = RobotsTxtFetcher(None, user_agent="Bot", policy=Policy())
         origin = Origin.from_url(server.url.replace("http", "ftp"))
         async with anyio.create_task_group() as tasks:
@@ -128,7 +128,7 @@ async def test_hung_servers_hold_no_more_threads_than_there_are() -> None:
     assert is_left_alone
 
 
-async def test_session_that_was_ended_before_it_began_says_nothing() -> None:
+async def test_session_ended_before_it_starts_leaves_no_connection() -> None:
     with LoopbackServer(FtpPart(), reads_requests=False) as server:
         session = _Session([ip_address("127.0.0.1")], server.port, Policy(), 512_001)
         session.end()
@@ -139,10 +139,10 @@ async def test_session_that_was_ended_before_it_began_says_nothing() -> None:
         assert await anyio.to_thread.run_sync(server.is_left_alone)
 
 
-async def test_file_in_very_many_pieces_is_a_failure(
+async def test_file_in_too_many_pieces_is_a_failure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One of 512 KB in pieces of one byte took three seconds of processor time."""
+    """512 KB in pieces of one byte used to take three seconds of processor time."""
     monkeypatch.setattr("robotsgate.fetching._ftp._CHUNK_BYTES", 1)
     part = FtpPart(data=lambda connection: connection.send(b"#" * 10_000))
 
@@ -153,7 +153,7 @@ async def test_file_in_very_many_pieces_is_a_failure(
     assert "3158 for 3157 bytes" in outcome.error
 
 
-async def test_connection_that_ends_is_a_failure_of_transfer() -> None:
+async def test_connection_closed_by_the_server_is_a_transfer_failure() -> None:
     part = FtpPart(replies={"RETR": Connection.close})
 
     with LoopbackServer(part, reads_requests=False) as server:

@@ -1,4 +1,4 @@
-"""The address guard from the question to the socket, and what it cannot see."""
+"""The address guard from lookup to socket, and which connections it cannot see."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ async def test_redirect_between_public_addresses_is_followed(serve: Serve) -> No
     assert board.dialled == [PUBLIC, OTHER_PUBLIC]
 
 
-async def test_name_is_resolved_once_for_each_hop_and_that_address_is_dialled(
+async def test_name_is_resolved_once_per_hop_and_that_address_is_dialled(
     serve: Serve,
 ) -> None:
-    """DNS rebinding: the name would mean a private address the second time."""
+    """DNS rebinding: a second lookup would return a private address."""
     server = serve(Reply(body=RULES))
     board = Switchboard({"a.test": [PUBLIC, PRIVATE]}, {PUBLIC: server})
     policy = Policy(address_guard=AddressGuard.PUBLIC_ONLY)
@@ -62,7 +62,7 @@ async def test_name_is_resolved_once_for_each_hop_and_that_address_is_dialled(
     assert board.dialled == [PUBLIC]
 
 
-async def test_name_that_is_bound_anew_between_two_hops_is_refused(
+async def test_name_that_is_rebound_between_two_hops_is_refused(
     serve: Serve,
 ) -> None:
     server = serve(redirect("/again"))
@@ -78,11 +78,11 @@ async def test_name_that_is_bound_anew_between_two_hops_is_refused(
 
 @cases("address is_public", {
     "a public address": (PUBLIC, True),
-    "a private one": (PRIVATE, False),
-    "a private one in IPv6": (f"::ffff:{PRIVATE}", False),
-    "one of an allowed network": ("10.20.0.1", True),
+    "a private address": (PRIVATE, False),
+    "a private address in IPv6": (f"::ffff:{PRIVATE}", False),
+    "an address in an allowed network": ("10.20.0.1", True),
 })  # fmt: skip
-def test_address_of_a_page_counts_as_that_of_a_fetch(
+def test_counts_as_public_follows_the_rules_for_fetches(
     address: str, *, is_public: bool
 ) -> None:
     policy = Policy(allowed_networks=["10.20.0.0/16"])
@@ -90,7 +90,7 @@ def test_address_of_a_page_counts_as_that_of_a_fetch(
     assert counts_as_public(address, policy) is is_public
 
 
-async def test_special_addresses_of_a_name_are_left_out(serve: Serve) -> None:
+async def test_special_addresses_of_a_name_are_skipped(serve: Serve) -> None:
     server = serve(Reply(body=RULES))
     board = Switchboard({"a.test": [f"{PRIVATE} {PUBLIC}"]}, {PUBLIC: server})
     policy = Policy(address_guard=AddressGuard.PUBLIC_ONLY)
@@ -101,8 +101,9 @@ async def test_special_addresses_of_a_name_are_left_out(serve: Serve) -> None:
     assert board.dialled == [PUBLIC]
 
 
-async def test_certificate_and_name_are_still_those_of_the_host(serve: Serve) -> None:
-    """The number is dialled, but the name is what the server is asked for."""
+async def test_host_header_has_the_name_although_the_address_is_dialled(
+    serve: Serve,
+) -> None:
     server = serve(Reply(body=RULES))
     board = Switchboard({"a.test": [PUBLIC]}, {PUBLIC: server})
 
@@ -111,7 +112,7 @@ async def test_certificate_and_name_are_still_those_of_the_host(serve: Serve) ->
     assert server.requests[0].headers["host"] == "a.test:8080"
 
 
-# --- a client or a transport of the caller ------------------------------------------
+# --- the caller's own client or transport -------------------------------------------
 
 
 def site(request: httpx.Request) -> httpx.Response:
@@ -121,19 +122,19 @@ def site(request: httpx.Request) -> httpx.Response:
 
 
 @pytest.mark.parametrize("is_client", [True, False])
-async def test_number_that_a_redirect_names_is_refused_before_a_foreign_client_dials(
+async def test_address_in_a_redirect_is_refused_before_the_callers_client_dials(
     *, is_client: bool
 ) -> None:
     transport = httpx.MockTransport(site)
     client = httpx.AsyncClient(transport=transport) if is_client else transport
 
     outcome = await fetched("http://a.test", client=client)
-    inside = await fetched("http://10.9.9.9", client=client)
+    internal = await fetched("http://10.9.9.9", client=client)
 
     assert outcome == Failed(
         kind=FailureKind.ADDRESS_REFUSED, error=ANY, redirects=Followed(1)
     )
-    assert inside == Answered(status=200, body=RULES, redirects=Followed(1))
+    assert internal == Answered(status=200, body=RULES, redirects=Followed(1))
 
 
 @pytest.fixture
@@ -146,10 +147,10 @@ def log(
     return caplog
 
 
-async def test_process_says_once_that_the_guard_cannot_see_what_clients_dial(
+async def test_process_warns_once_that_the_guard_cannot_see_what_clients_dial(
     log: pytest.LogCaptureFixture,
 ) -> None:
-    """A job with a checker in each of its tasks said it 32 times."""
+    """A job with a checker in each of its tasks used to log it 32 times."""
     client = httpx.AsyncClient(transport=httpx.MockTransport(site))
 
     for url in ("http://b.test", "http://c.test"):
@@ -160,7 +161,7 @@ async def test_process_says_once_that_the_guard_cannot_see_what_clients_dial(
     assert "off with policy=Policy(address_guard=AddressGuard.OFF)" in log.messages[0]
 
 
-async def test_nothing_is_said_where_the_guard_is_off_or_sees_all(
+async def test_nothing_is_logged_if_the_guard_is_off_or_sees_every_address(
     log: pytest.LogCaptureFixture, serve: Serve
 ) -> None:
     server = serve(Reply(body=RULES))
@@ -176,7 +177,7 @@ async def test_nothing_is_said_where_the_guard_is_off_or_sees_all(
 
 
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "http_proxy", "ALL_PROXY"])
-async def test_process_says_once_that_a_checker_uses_no_proxy(
+async def test_process_warns_once_that_a_checker_uses_no_proxy(
     monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture, variable: str
 ) -> None:
     monkeypatch.setenv(variable, "http://proxy.test:3128")
@@ -204,10 +205,10 @@ def loopback(*_: object, **__: object) -> list[object]:
 
 @cases("look_up connect_timeout error", {
     "no such name": (no_such_name, 30, "Name or service not known"),
-    "nothing in time": (no_answer, 0.1, "ConnectTimeout: no response in time"),
-    "nobody there": (loopback, 30, "refused"),
+    "no answer in time": (no_answer, 0.1, "ConnectTimeout: no response in time"),
+    "nothing listening": (loopback, 30, "refused"),
 })  # fmt: skip
-async def test_verdict_on_what_was_not_reached_names_the_proxy_that_was_not_used(
+async def test_verdict_after_a_failed_connection_names_the_unused_proxy(
     monkeypatch: pytest.MonkeyPatch,
     look_up: Callable[..., object],
     connect_timeout: float,

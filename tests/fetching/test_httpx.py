@@ -1,4 +1,4 @@
-"""GETs through a client or a transport of the caller, of httpx and of httpx2."""
+"""GETs through the caller's own client or transport, from httpx and httpx2."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.anyio
 
-FOUND = Answered(status=200, body=RULES)
+SUCCESS = Answered(status=200, body=RULES)
 
 
 @pytest.fixture(params=[httpx, httpx2], ids=["httpx", "httpx2"])
 def library(request: pytest.FixtureRequest) -> ModuleType:
-    """Two libraries with the same classes in modules of their own."""
+    """httpx or httpx2, which have the same classes."""
     module: ModuleType = request.param
     return module
 
@@ -43,7 +43,7 @@ def head(status: str, *lines: str) -> bytes:
 # --- what is sent ---------------------------------------------------------------
 
 
-async def test_transport_is_asked_with_these_headers_and_timeouts(
+async def test_transport_gets_a_request_with_these_headers_and_timeouts(
     library: ModuleType,
 ) -> None:
     requests = []
@@ -73,7 +73,7 @@ async def test_transport_is_asked_with_these_headers_and_timeouts(
     assert request.extensions == {"timeout": timeouts}
 
 
-async def test_client_sends_nothing_that_identifies_or_makes_conditional(
+async def test_client_sends_no_secrets_and_no_conditional_headers(
     serve: Serve, library: ModuleType
 ) -> None:
     server = serve(Reply(body=RULES))
@@ -88,12 +88,12 @@ async def test_client_sends_nothing_that_identifies_or_makes_conditional(
     ) as client:
         outcome = await fetched(server.url, client=client)
 
-    assert outcome == FOUND
+    assert outcome == SUCCESS
     assert server.targets == ["/robots.txt"]
     assert b"secret" not in server.requests[0].head
 
 
-async def test_client_sends_no_cookie_that_a_redirect_set(
+async def test_client_sends_no_cookie_set_by_a_redirect(
     serve: Serve, library: ModuleType
 ) -> None:
     headers = {"Location": "/b", "Set-Cookie": "session=secret; Path=/"}
@@ -107,7 +107,7 @@ async def test_client_sends_no_cookie_that_a_redirect_set(
     assert "cookie" not in server.requests[1].headers
 
 
-async def test_client_does_not_answer_a_challenge(
+async def test_client_does_not_answer_an_authentication_challenge(
     serve: Serve, library: ModuleType
 ) -> None:
     server = serve(Reply(status=401, headers={"WWW-Authenticate": "Basic"}))
@@ -141,7 +141,7 @@ async def test_client_keeps_its_other_headers_but_not_its_user_agent(
     assert sent["x-crawl"] == "42"
 
 
-async def test_client_with_a_base_url_asks_the_origin(
+async def test_client_with_a_base_url_fetches_from_the_origin(
     serve: Serve, library: ModuleType
 ) -> None:
     other, server = serve(Reply(status=500)), serve(Reply(body=RULES))
@@ -149,15 +149,15 @@ async def test_client_with_a_base_url_asks_the_origin(
     async with library.AsyncClient(base_url=f"{other.url}/api/") as client:
         outcome = await fetched(server.url, client=client)
 
-    assert outcome == FOUND
+    assert outcome == SUCCESS
     assert other.requests == []
 
 
 @pytest.mark.parametrize("is_client", [True, False], ids=["client", "transport"])
-async def test_international_name_that_idna_2008_refuses_is_asked(
+async def test_international_name_that_idna_2008_rejects_is_used(
     library: ModuleType, *, is_client: bool
 ) -> None:
-    """IDNA 2008 has no emoji; browsers and name servers do."""
+    """IDNA 2008 does not allow emoji; browsers and name servers do."""
     hosts = []
 
     def answer(request: httpx.Request) -> object:
@@ -170,22 +170,22 @@ async def test_international_name_that_idna_2008_refuses_is_asked(
             "http://i\u2764.ws:8080", client=client if is_client else transport
         )
 
-    assert outcome == FOUND
+    assert outcome == SUCCESS
     assert hosts == [(b"xn--i-7iq.ws", "xn--i-7iq.ws:8080")]
 
 
-@pytest.mark.parametrize("own", [None, 0.5, 60.0])
-async def test_client_waits_for_its_pool_for_less_than_the_deadline(
-    library: ModuleType, own: float | None
+@pytest.mark.parametrize("pool_timeout", [None, 0.5, 60.0])
+async def test_client_waits_less_than_the_deadline_for_its_pool(
+    library: ModuleType, pool_timeout: float | None
 ) -> None:
-    """A deadline that passes meanwhile would be blamed on the origin."""
+    """If the deadline passed meanwhile, the origin would be blamed."""
     requests = []
 
     def answer(request: httpx.Request) -> object:
         requests.append(request)
         return library.Response(204)
 
-    timeout = library.Timeout(7.0, pool=own)
+    timeout = library.Timeout(7.0, pool=pool_timeout)
     transport = library.MockTransport(answer)
     async with library.AsyncClient(transport=transport, timeout=timeout) as client:
         await fetched("http://a.test", client=client, policy=Policy(fetch_deadline=4))
@@ -194,7 +194,7 @@ async def test_client_waits_for_its_pool_for_less_than_the_deadline(
         "connect": 7.0,
         "read": 7.0,
         "write": 7.0,
-        "pool": 0.5 if own == 0.5 else 2.0,
+        "pool": 0.5 if pool_timeout == 0.5 else 2.0,
     }
 
 
@@ -221,17 +221,17 @@ ANSWERS: dict[str, tuple[Answer, Answered | Failed]] = {
             headers={"Content-Encoding": "gzip", "Transfer-Encoding": "chunked"},
             body=chunked(GZIPPED[:20], GZIPPED[20:]),
         ),
-        FOUND,
+        SUCCESS,
     ),
-    "a body without an end": (
+    "an endless body": (
         Raw(head("200 OK"), endless(b"#" * 999)),
         Answered(status=200, body=b"#" * 512_001),
     ),
-    "an error with a page without an end": (
+    "an error with an endless page": (
         Raw(head("503 No", "Retry-After: 9"), endless(b"x" * 999)),
         Answered(status=503, headers={"retry-after": "9"}, body=b"x" * 4_096),
     ),
-    "a 404 with a body without an end": (
+    "a 404 with an endless body": (
         Raw(head("404 No"), endless(b"x" * 999)),
         Answered(status=404),
     ),
@@ -259,17 +259,17 @@ ANSWERS: dict[str, tuple[Answer, Answered | Failed]] = {
 
 
 @pytest.mark.parametrize(("answer", "outcome"), ANSWERS.values(), ids=ANSWERS)
-async def test_answer_arrives_again_and_again_over_one_connection(
+async def test_answer_arrives_each_time_if_only_one_connection_is_allowed(
     serve: Serve, client: object, answer: Answer, outcome: object
 ) -> None:
-    """Every response is closed, read or not: none keeps the only connection."""
+    """Every response is closed, read or not, so none keeps the only connection."""
     server = serve(answer)
 
     for _ in range(2):
         assert await fetched(server.url, client=client) == outcome
 
 
-async def test_client_that_follows_redirects_does_not_follow_these(
+async def test_client_that_follows_redirects_leaves_them_to_the_checker(
     serve: Serve, library: ModuleType
 ) -> None:
     hops = {f"/{number}": redirect(f"/{number + 1}") for number in range(6)}
@@ -290,10 +290,10 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("location", UNREADABLE.values(), ids=UNREADABLE)
-async def test_location_that_a_client_cannot_read_is_no_full_allow(
+async def test_location_that_a_client_cannot_parse_does_not_allow_everything(
     serve: Serve, library: ModuleType, location: str
 ) -> None:
-    """What httpx cannot read, others can: it must not count as "no file"."""
+    """Others may be able to parse it, so it must not count as "no file"."""
     server = serve(redirect(location, status=301))
 
     async with library.AsyncClient() as client:
@@ -304,9 +304,7 @@ async def test_location_that_a_client_cannot_read_is_no_full_allow(
     assert server.targets == ["/robots.txt"]
 
 
-async def test_hook_of_a_client_may_read_the_body(
-    serve: Serve, library: ModuleType
-) -> None:
+async def test_client_hook_may_read_the_body(serve: Serve, library: ModuleType) -> None:
     """Hooks that log bodies call `aread`; the body is still there afterwards."""
     server = serve(Reply(body=RULES))
 
@@ -314,10 +312,10 @@ async def test_hook_of_a_client_may_read_the_body(
         await response.aread()
 
     async with library.AsyncClient(event_hooks={"response": [read]}) as client:
-        assert await fetched(server.url, client=client) == FOUND
+        assert await fetched(server.url, client=client) == SUCCESS
 
 
-async def test_time_out_of_a_client_is_told_without_internals_of_the_event_loop(
+async def test_client_timeout_is_reported_without_event_loop_internals(
     serve: Serve, library: ModuleType
 ) -> None:
     server = serve(Raw(b"", Connection.hang))
@@ -331,7 +329,7 @@ async def test_time_out_of_a_client_is_told_without_internals_of_the_event_loop(
     )
 
 
-async def test_full_pool_of_a_transport_is_not_blamed_on_the_origin(
+async def test_full_transport_pool_is_not_blamed_on_the_origin(
     serve: Serve, library: ModuleType
 ) -> None:
     server = serve(Reply(body=RULES))
@@ -339,17 +337,21 @@ async def test_full_pool_of_a_transport_is_not_blamed_on_the_origin(
     limits = library.Limits(max_connections=1)
 
     async with library.AsyncHTTPTransport(limits=limits) as transport:
-        taken = await transport.handle_async_request(library.Request("GET", other.url))
+        other_response = await transport.handle_async_request(
+            library.Request("GET", other.url)
+        )
         outcome = await fetched(
             server.url, client=transport, policy=Policy(fetch_deadline=1.0)
         )
-        await taken.aclose()
+        await other_response.aclose()
 
     assert outcome == Failed(kind=FailureKind.POOL, error=ANY)
 
 
-async def test_body_that_never_suspends_is_given_up(library: ModuleType) -> None:
-    class EndlessBody(library.AsyncByteStream):  # type: ignore[misc]  # of either
+async def test_endless_body_that_never_suspends_is_a_failure(
+    library: ModuleType,
+) -> None:
+    class EndlessBody(library.AsyncByteStream):  # type: ignore[misc]  # either library's
         async def __aiter__(self) -> AsyncIterator[bytes]:
             while True:
                 yield b""
@@ -364,20 +366,20 @@ async def test_body_that_never_suspends_is_given_up(library: ModuleType) -> None
 
 
 async def test_response_that_cannot_be_closed_still_counts(library: ModuleType) -> None:
-    """What was read is whole; the trouble comes after it."""
+    """The body is already complete."""
 
-    class Stubborn(library.ByteStream):  # type: ignore[misc]  # of either
+    class FailsToClose(library.ByteStream):  # type: ignore[misc]  # either library's
         async def aclose(self) -> None:
             raise library.CloseError("already gone")
 
     transport = library.MockTransport(
-        lambda _: library.Response(200, stream=Stubborn(RULES))
+        lambda _: library.Response(200, stream=FailsToClose(RULES))
     )
 
-    assert await fetched("http://example.com", client=transport) == FOUND
+    assert await fetched("http://example.com", client=transport) == SUCCESS
 
 
-async def test_error_of_a_transport_is_a_failure_with_its_cause(
+async def test_transport_error_is_a_failure_with_that_cause(
     library: ModuleType,
 ) -> None:
     error = library.ReadError("why")
@@ -392,7 +394,7 @@ async def test_error_of_a_transport_is_a_failure_with_its_cause(
     assert outcome.cause is error
 
 
-async def test_client_that_is_closed_is_a_mistake(library: ModuleType) -> None:
+async def test_closed_client_raises(library: ModuleType) -> None:
     client = library.AsyncClient()
     await client.aclose()
 
@@ -401,10 +403,10 @@ async def test_client_that_is_closed_is_a_mistake(library: ModuleType) -> None:
 
 
 class ForeignError(Exception):
-    """The error of a client that shares nothing with httpx but its shape."""
+    """The error of a client whose methods only look like those of httpx."""
 
 
-async def test_error_of_a_client_that_is_only_shaped_like_httpx_is_a_failure() -> None:
+async def test_error_from_a_client_that_only_looks_like_httpx_is_a_failure() -> None:
     class ForeignClient:
         def build_request(self, *_: object, **__: object) -> httpx.Request:
             return httpx.Request("GET", "http://example.com/robots.txt")
@@ -417,10 +419,10 @@ async def test_error_of_a_client_that_is_only_shaped_like_httpx_is_a_failure() -
     assert outcome == Failed(kind=FailureKind.OTHER, error=ANY)
 
 
-async def test_transport_that_inherits_from_nothing_gets_a_request_of_httpx() -> None:
+async def test_transport_without_a_base_class_gets_an_httpx_request() -> None:
     class ForeignTransport:
         async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
             assert type(request) is httpx.Request
             return httpx.Response(200, content=RULES)
 
-    assert await fetched("http://example.com", client=ForeignTransport()) == FOUND
+    assert await fetched("http://example.com", client=ForeignTransport()) == SUCCESS

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 ERROR_PAGE = b"<title>Page not found</title>"
-HURRIED = Policy(fetch_deadline=1.0)
+SHORT_DEADLINE = Policy(fetch_deadline=1.0)
 
 
 def head(status: str, *lines: str) -> bytes:
@@ -40,7 +40,7 @@ def head(status: str, *lines: str) -> bytes:
 
 
 def chain_of(redirects: int, last: Answer, *, status: int = 302) -> Routes:
-    """So many redirects before `last`."""
+    """`redirects` redirects, then `last`."""
     targets = ["/robots.txt", *(f"/{number}" for number in range(redirects))]
     hops: dict[str, Answer] = {
         target: redirect(following, status=status)
@@ -53,22 +53,22 @@ def chain_of(redirects: int, last: Answer, *, status: int = 302) -> Routes:
 
 
 @pytest.mark.parametrize(
-    ("status", "most_bytes"),
+    ("status", "max_bytes"),
     [(206, 512_001), (404, 0), (407, 0), (599, 4_096), (999, 0)],
 )
-async def test_body_is_read_as_far_as_the_status_makes_it_worth(
-    serve: Serve, status: int, most_bytes: int
+async def test_status_decides_how_much_of_the_body_is_read(
+    serve: Serve, status: int, max_bytes: int
 ) -> None:
     server = serve(Raw(head(f"{status} X") + RULES, endless(b"x" * 999)))
 
     outcome = await fetched(server.url)
 
-    body = (RULES + b"x" * 512_001)[:most_bytes]
+    body = (RULES + b"x" * 512_001)[:max_bytes]
     assert outcome == Answered(status=status, body=body)
     assert server.is_left_alone()
 
 
-async def test_headers_that_matter_to_caching_arrive(serve: Serve) -> None:
+async def test_only_headers_that_matter_to_caching_are_kept(serve: Serve) -> None:
     lines = ["AGE: 5", "Cache-Control: private", "X: y", "cache-control: max-age=9"]
     server = serve(Raw(head("200 OK", *lines, "Content-Length: 0")))
 
@@ -80,8 +80,11 @@ async def test_headers_that_matter_to_caching_arrive(serve: Serve) -> None:
 
 BROKEN_PAGES: dict[str, tuple[bytes, bytes]] = {
     "cut off": (head("500 No", "Content-Length: 99") + b"x", b"x"),
-    "in wrong chunks": (head("500 No", "Transfer-Encoding: chunked") + b"zz\r\n", b""),
-    "in a coding nobody knows": (head("500 No", "Content-Encoding: br") + b"x", b""),
+    "in invalid chunks": (
+        head("500 No", "Transfer-Encoding: chunked") + b"zz\r\n",
+        b"",
+    ),
+    "in an unknown coding": (head("500 No", "Content-Encoding: br") + b"x", b""),
 }
 
 
@@ -97,19 +100,19 @@ async def test_broken_error_page_does_not_change_the_status(
 @pytest.mark.parametrize(
     "then", [Connection.hang, dripping(b"x")], ids=["hangs", "drips"]
 )
-async def test_error_page_that_never_ends_does_not_lose_its_status(
+async def test_status_is_kept_if_the_error_page_never_ends(
     serve: Serve, then: Callable[[Connection], None]
 ) -> None:
-    """The status and Retry-After were here: the page is not worth losing them."""
+    """The page is not worth losing the status and Retry-After for."""
     server = serve(Raw(head("503 No", "Retry-After: 600") + b"<title>Error", then))
 
-    outcome = await fetched(server.url, policy=HURRIED)
+    outcome = await fetched(server.url, policy=SHORT_DEADLINE)
 
     headers = {"retry-after": "600"}
     assert outcome == Answered(status=503, headers=headers, body=ANY)
 
 
-async def test_error_page_is_not_read_where_the_policy_does_not_want_it(
+async def test_error_page_is_not_read_if_the_policy_does_not_need_it(
     serve: Serve,
 ) -> None:
     server = serve(Raw(head("503 No") + ERROR_PAGE, Connection.hang))
@@ -120,7 +123,7 @@ async def test_error_page_is_not_read_where_the_policy_does_not_want_it(
 
 
 @pytest.mark.parametrize("max_body_bytes", [0, 1])
-async def test_body_is_cut_one_byte_beyond_the_limit_of_the_policy(
+async def test_body_is_cut_one_byte_beyond_the_limit_in_the_policy(
     serve: Serve, max_body_bytes: int
 ) -> None:
     server = serve(Reply(body=RULES))
@@ -133,7 +136,7 @@ async def test_body_is_cut_one_byte_beyond_the_limit_of_the_policy(
 # --- the request ----------------------------------------------------------------
 
 
-async def test_request_is_this_and_nothing_else(serve: Serve) -> None:
+async def test_request_has_exactly_these_headers(serve: Serve) -> None:
     server = serve(Reply(body=RULES))
 
     await fetched(server.url)
@@ -168,9 +171,9 @@ async def test_redirect_is_followed(serve: Serve, status: int) -> None:
         ('/a "b"?c "d"', "/a%20%22b%22?c%20%22d%22"),
         ("/%20!$&'()*+,;=:@~", "/%20!$&'()*+,;=:@~"),
     ],
-    ids=["spaces and quotes", "escapes and all that needs none"],
+    ids=["spaces and quotes", "escapes, and characters that need none"],
 )
-async def test_redirect_is_followed_to(
+async def test_redirect_is_followed_to_an_encoded_target(
     serve: Serve, location: str, target: str
 ) -> None:
     routes: dict[str, Answer] = {target: Reply(body=RULES)}
@@ -183,7 +186,7 @@ async def test_redirect_is_followed_to(
     assert server.targets == ["/robots.txt", target]
 
 
-async def test_redirects_are_kept_in_order_and_up_to_2_kb_without_userinfo(
+async def test_redirects_are_kept_in_order_up_to_2_kb_without_userinfo(
     serve: Serve,
 ) -> None:
     long_path = "/" + "x" * 3_000
@@ -199,7 +202,7 @@ async def test_redirects_are_kept_in_order_and_up_to_2_kb_without_userinfo(
     assert outcome.redirects == ((f"{server.url}/a", 302), (url, 307))
 
 
-async def test_headers_of_the_last_response_count(serve: Serve) -> None:
+async def test_headers_from_the_last_response_are_used(serve: Serve) -> None:
     first = {"Location": "/a", "Cache-Control": "max-age=7200", "Age": "5"}
     last = Reply(headers={"Cache-Control": "max-age=600"}, body=RULES)
     server = serve(
@@ -215,7 +218,7 @@ async def test_headers_of_the_last_response_count(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("max_redirects", [0, 5])
-async def test_policy_says_how_many_redirects_are_followed(
+async def test_policy_limits_the_number_of_redirects(
     serve: Serve, max_redirects: int
 ) -> None:
     policy = Policy(max_redirects=max_redirects)
@@ -248,7 +251,7 @@ async def test_redirect_to_itself_is_a_loop(serve: Serve, location: str) -> None
     )
 
 
-async def test_failure_after_a_redirect_counts_it(serve: Serve) -> None:
+async def test_failure_after_a_redirect_includes_the_redirect(serve: Serve) -> None:
     server = serve(redirect(f"http://127.0.0.1:{dead_port()}/"))
 
     outcome = await fetched(server.url)
@@ -273,7 +276,7 @@ async def test_failure_after_a_redirect_counts_it(serve: Serve) -> None:
 async def test_name_that_does_not_resolve_is_a_failure(
     host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def getaddrinfo(*_: Any, **__: Any) -> Any:  # noqa: ANN401 (those of the original)
+    def getaddrinfo(*_: Any, **__: Any) -> Any:  # noqa: ANN401 (as in the original)
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)

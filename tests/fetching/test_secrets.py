@@ -1,4 +1,4 @@
-"""What a URL entrusts to a crawler is sent, kept and told nowhere."""
+"""Credentials do not leak into requests, stores, logs, events or messages."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ pytestmark = pytest.mark.anyio
 SECRET = "hunter2"
 
 
-class OpenStore(MemoryStore):
-    """Shows what it was given to keep."""
+class RecordingStore(MemoryStore):
+    """Records what it is given to store."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept: list[object] = []
+        self.stored: list[object] = []
 
     async def update(self, key: str, change: Change) -> None:
         await super().update(key, change)
-        self.kept.append((key, await self.get(key)))
+        self.stored.append((key, await self.get(key)))
 
 
 def with_secret(url: str) -> str:
     return url.replace("://", f"://user:{SECRET}@")
 
 
-async def test_userinfo_is_nowhere(
+async def test_userinfo_appears_nowhere(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Neither that of the caller's URL nor that of a Location."""
+    """Neither from the caller's URL nor from a Location."""
     last = serve(Reply(body=b"User-agent: *\nDisallow: /"))
     first = serve(redirect(with_secret(f"{last.url}/file")))
     broken = serve(redirect(f"ftp://user:{SECRET}@example.com/"))
     dead = f"http://127.0.0.1:{dead_port()}"
     silent = serve(lambda _request, connection: Connection.close(connection))
-    store = OpenStore()
+    store = RecordingStore()
     events: list[CheckerEvent] = []
     verdicts: list[Verdict] = []
 
@@ -63,22 +63,22 @@ async def test_userinfo_is_nowhere(
             user_agent="Bot", store=store, on_event=events.append
         ) as checker:
             for url in (first.url, broken.url, dead, silent.url):
-                question = with_secret(f"{url}/page")
-                verdicts.append(await checker.check("Bot", question))
-                await checker.can_fetch_many("Bot", [question])
-                await checker.refresh(question)
+                secret_url = with_secret(f"{url}/page")
+                verdicts.append(await checker.check("Bot", secret_url))
+                await checker.can_fetch_many("Bot", [secret_url])
+                await checker.refresh(secret_url)
 
-    said = [str(verdict) + repr(verdict.as_dict()) for verdict in verdicts]
-    assert len(store.kept) == 8
+    texts = [str(verdict) + repr(verdict.as_dict()) for verdict in verdicts]
+    assert len(store.stored) == 8
     assert len(events) == 16
-    assert SECRET not in repr([said, verdicts, events, store.kept, checker.stats])
+    assert SECRET not in repr([texts, verdicts, events, store.stored, checker.stats])
     assert SECRET not in caplog.text
     for request in [*first.requests, *last.requests, *broken.requests]:
         assert SECRET.encode() not in request.head
         assert "authorization" not in request.headers
 
 
-async def test_userinfo_is_not_in_what_is_raised() -> None:
+async def test_userinfo_is_not_in_exceptions() -> None:
     url = f"https://user:{SECRET}@a.test/"
 
     async with RobotsChecker(client=FakeSite()) as checker:
@@ -93,10 +93,10 @@ async def test_userinfo_is_not_in_what_is_raised() -> None:
 
 
 @pytest.mark.parametrize("library", [httpx, httpx2], ids=["httpx", "httpx2"])
-async def test_what_a_client_sends_of_its_own_stays_at_the_first_origin(
+async def test_clients_own_headers_are_sent_to_the_first_origin_only(
     serve: Serve, library: ModuleType
 ) -> None:
-    """Custom headers once followed a redirect, and its cookies came into the jar."""
+    """Custom headers used to follow a redirect, whose cookies ended up in the jar."""
     cookie = {"Set-Cookie": "session=secret; Path=/"}
     answers = {"/b": Reply(body=b"User-agent: *\nDisallow: /", headers=cookie)}
     first = serve(Routes(answers))
@@ -114,9 +114,9 @@ async def test_what_a_client_sends_of_its_own_stays_at_the_first_origin(
         is_allowed = await checker.can_fetch("Bot", f"{first.url}/page")
 
     assert not is_allowed
-    asked, returned = first.requests
-    assert asked.headers["x-api-key"] == SECRET
-    assert asked.head.count(SECRET.encode()) == 1
-    for request in (*other.requests, returned):
+    initial_request, redirected_request = first.requests
+    assert initial_request.headers["x-api-key"] == SECRET
+    assert initial_request.head.count(SECRET.encode()) == 1
+    for request in (*other.requests, redirected_request):
         assert SECRET.encode() not in request.head
     assert dict(client.cookies) == {"mine": SECRET}

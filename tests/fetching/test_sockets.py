@@ -32,7 +32,7 @@ def pair() -> Iterator[tuple[SocketStream, SocketStream]]:
 Pair = tuple[SocketStream, SocketStream]
 
 
-async def test_what_is_sent_is_received_until_the_end(pair: Pair) -> None:
+async def test_sent_bytes_are_received_until_the_end_of_the_stream(pair: Pair) -> None:
     first, second = pair
 
     await first.send(b"one")
@@ -43,7 +43,7 @@ async def test_what_is_sent_is_received_until_the_end(pair: Pair) -> None:
         await second.receive()
 
 
-async def test_more_than_the_buffers_hold_is_sent_whole(pair: Pair) -> None:
+async def test_more_than_fits_into_the_buffers_is_sent_in_full(pair: Pair) -> None:
     first, second = pair
     received = 0
 
@@ -56,14 +56,14 @@ async def test_more_than_the_buffers_hold_is_sent_whole(pair: Pair) -> None:
     assert received == 5_000_000
 
 
-async def test_receive_waits_again_where_nothing_was_there_after_all(
+async def test_receive_waits_again_after_a_spurious_wakeup(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = pair
     wait_readable = anyio.wait_readable
     waits: list[object] = []
 
-    async def wrong_at_first(waiting: socket.socket) -> None:
+    async def wake_up_too_early(waiting: socket.socket) -> None:
         waits.append(waiting)
         if len(waits) == 1:
             await anyio.lowlevel.checkpoint()
@@ -71,12 +71,12 @@ async def test_receive_waits_again_where_nothing_was_there_after_all(
         await first.send(b"x")
         await wait_readable(waiting)
 
-    monkeypatch.setattr(anyio, "wait_readable", wrong_at_first)
+    monkeypatch.setattr(anyio, "wait_readable", wake_up_too_early)
 
     assert await second.receive() == b"x"
 
 
-async def test_closed_stream_receives_nothing(pair: Pair) -> None:
+async def test_receiving_from_a_closed_stream_raises(pair: Pair) -> None:
     first, _ = pair
 
     await first.aclose()
@@ -85,7 +85,7 @@ async def test_closed_stream_receives_nothing(pair: Pair) -> None:
         await first.receive()
 
 
-async def test_dead_port_is_an_os_error_with_its_number() -> None:
+async def test_connecting_to_a_dead_port_raises_an_error_with_errno() -> None:
     with pytest.raises(ConnectionRefusedError) as caught:
         await connect("127.0.0.1", dead_port())
 

@@ -20,12 +20,14 @@ DAY = 86_400.0
 TAG = '<meta name="robots">'
 
 
-def of_meta(*contents: str, agent: str = "bot", name: str = "robots") -> PageDirectives:
-    tags = "".join(f'<meta name="{name}" content="{one}">' for one in contents)
+def from_meta(
+    *contents: str, agent: str = "bot", name: str = "robots"
+) -> PageDirectives:
+    tags = "".join(f'<meta name="{name}" content="{content}">' for content in contents)
     return PageDirectives.from_html(f"<html><head>{tags}</head>", agent)
 
 
-def of_header(*values: str, agent: str = "bot") -> PageDirectives:
+def from_header(*values: str, agent: str = "bot") -> PageDirectives:
     return PageDirectives.from_headers(
         [("X-Robots-Tag", value) for value in values], agent
     )
@@ -46,10 +48,10 @@ def of_header(*values: str, agent: str = "bot") -> PageDirectives:
     "without commas": ("noindex nofollow", True, True),
     "others": ("noarchive, noai, foo", True, True),
 })  # fmt: skip
-def test_grammar_of_the_meta_tag(
+def test_directives_decide_what_an_agent_may_do(
     content: str, *, may_index: bool, may_follow: bool
 ) -> None:
-    for page in (of_meta(content), of_header(content)):
+    for page in (from_meta(content), from_header(content)):
         assert (page.may_index(now=0), page.may_follow) == (may_index, may_follow)
 
 
@@ -58,24 +60,24 @@ def test_grammar_of_the_meta_tag(
         ("noarchive,nosnippet,notranslate,noimageindex,noai,noimageai,follow",
          ["noarchive", "nosnippet", "notranslate", "noimageindex", "noai",
           "noimageai", "follow"]),
-    "of Google, Bing, Yandex and Mojeek, used or not":
+    "from Google, Bing, Yandex and Mojeek, in use or not":
         ("nocache,noodp,noyaca,nositelinkssearchbox,noml,archive",
          ["nocache", "noodp", "noyaca", "nositelinkssearchbox", "noml", "archive"]),
     "a permission and its opposite": ("archive, noarchive", ["noarchive"]),
     "an exception": ("noindex, indexifembedded", ["noindex", "indexifembedded"]),
-    "behind a broken date": ("unavailable_after: soon, noindex", ["noindex"]),
+    "after an invalid date": ("unavailable_after: soon, noindex", ["noindex"]),
     "aliases": ("none, all", ["noindex", "nofollow"]),
     "values":
         ("max-snippet:5, MAX-Video-Preview : 0", ["max-snippet", "max-video-preview"]),
 })  # fmt: skip
 def test_directives_are_listed_by_name(content: str, names: list[str]) -> None:
-    assert list(of_meta(content).directives) == names
+    assert list(from_meta(content).directives) == names
 
 
 @cases("content name value", {
     "characters": ("max-snippet:50", "max-snippet", 50),
     "no limit": ("max-snippet: -1", "max-snippet", -1),
-    "the least": ("max-snippet:50, max-snippet:20", "max-snippet", 20),
+    "the smallest": ("max-snippet:50, max-snippet:20", "max-snippet", 20),
     "a limit and none": ("max-snippet:-1, max-snippet:20", "max-snippet", 20),
     "nothing": ("max-snippet:20, max-snippet:0", "max-snippet", 0),
     "seconds": ("max-video-preview:9", "max-video-preview", 9),
@@ -84,15 +86,15 @@ def test_directives_are_listed_by_name(content: str, names: list[str]) -> None:
         ("max-image-preview:standard, max-image-preview:none", "max-image-preview",
          "none"),
 })  # fmt: skip
-def test_least_value_counts(content: str, name: str, value: object) -> None:
-    assert of_meta(content).directives[name].value == value
+def test_smallest_value_applies(content: str, name: str, value: object) -> None:
+    assert from_meta(content).directives[name].value == value
 
 
 @cases("date seconds", {
     "RFC 822": ("02 Jan 70 00:00:00 GMT", DAY),
     "RFC 822 with a zone": ("Fri, 02 Jan 70 01:00:00 +0100", DAY),
     "RFC 850": ("Friday, 02-Jan-70 00:00:00 GMT", DAY),
-    "RFC 850 of America": ("Thursday, 01-Jan-70 16:00:00 PST", DAY),
+    "RFC 850 with an American zone": ("Thursday, 01-Jan-70 16:00:00 PST", DAY),
     "RFC 1123": ("Fri, 02 Jan 1970 00:00:00 GMT", DAY),
     "without weekday and zone": ("2 Jan 1970 00:00:00", DAY),
     "ISO 8601": ("1970-01-02T00:00:00Z", DAY),
@@ -103,18 +105,18 @@ def test_least_value_counts(content: str, name: str, value: object) -> None:
 def test_page_may_be_indexed_until_its_date(date: str, seconds: float) -> None:
     content = f"noarchive, unavailable_after: {date}, noai"
 
-    for page in (of_meta(content), of_header(content)):
+    for page in (from_meta(content), from_header(content)):
         assert page.directives["unavailable_after"].value == seconds
         assert list(page.directives) == ["noarchive", "unavailable_after", "noai"]
         assert page.may_index(now=seconds - 0.5)
         assert not page.may_index(now=seconds)
 
 
-def test_earliest_date_counts_also_that_of_a_second_before_1970() -> None:
-    """-1 means "no limit" elsewhere."""
+def test_earliest_date_applies_even_one_second_before_1970() -> None:
+    """In other directives, -1 means "no limit"."""
     dates = ["2030-01-01", "1969-12-31T23:59:59Z", "2000-01-01"]
 
-    page = of_meta(*(f"unavailable_after: {date}" for date in dates))
+    page = from_meta(*(f"unavailable_after: {date}" for date in dates))
 
     assert page.directives["unavailable_after"].value == -1
 
@@ -126,12 +128,12 @@ def test_earliest_date_counts_also_that_of_a_second_before_1970() -> None:
     "max-image-preview": ("max-image-preview:huge",),
     "unavailable_after": ("unavailable_after: soon",),
     "before the year 1": ("unavailable_after: 0001-01-01T00:00+23:59",),
-    "a year without end": ("unavailable_after: 2 Jan 99999999999 00:00:00",),
+    "a year that is too large": ("unavailable_after: 2 Jan 99999999999 00:00:00",),
     "a flag with a value": ("noindex: 1",),
-    "a quotation of it": ("x" * 1_000,),
+    "an overlong directive": ("x" * 1_000,),
 })  # fmt: skip
-def test_what_is_not_understood_is_reported(content: str) -> None:
-    page = of_meta(content)
+def test_directive_that_is_not_understood_is_reported(content: str) -> None:
+    page = from_meta(content)
 
     assert not page.directives
     (diagnostic,) = page.diagnostics
@@ -141,52 +143,52 @@ def test_what_is_not_understood_is_reported(content: str) -> None:
 
 
 @cases("page diagnostics", {
-    "repeated": (of_meta("noindex, noindex"), [f"'noindex' is repeated in {TAG}"]),
-    "contradicted": (of_meta("index", "none"),
+    "repeated": (from_meta("noindex, noindex"), [f"'noindex' is repeated in {TAG}"]),
+    "contradicted": (from_meta("index", "none"),
         [f"'index' in {TAG} contradicts 'noindex' in {TAG}, which takes precedence"]),
-    "contradicted by a header": (of_meta("follow").combined(of_header("nofollow")),
+    "contradicted by a header": (from_meta("follow").combined(from_header("nofollow")),
         [(f"'follow' in {TAG} contradicts 'nofollow' in X-Robots-Tag,"
           " which takes precedence")]),
-    "in order": (of_meta("index, noindex, max-snippet:1", "noindex", "max-snippet:2"),
+    "in order": (from_meta("index, noindex, max-snippet:1", "noindex", "max-snippet:2"),
         [f"'noindex' is repeated in {TAG}", f"'max-snippet' is repeated in {TAG}",
          f"'index' in {TAG} contradicts 'noindex' in {TAG}, which takes precedence"]),
-    "nothing": (of_meta("noindex, follow").combined(of_header("noindex")), []),
+    "nothing": (from_meta("noindex, follow").combined(from_header("noindex")), []),
 })  # fmt: skip
-def test_repeated_and_contradicted_directives_are_reported(
+def test_repeated_and_contradictory_directives_are_reported(
     page: PageDirectives, diagnostics: list[str]
 ) -> None:
     assert list(page.diagnostics) == diagnostics
 
 
-def of_tdm(*tags: tuple[str, str]) -> PageDirectives:
+def from_tdm(*tags: tuple[str, str]) -> PageDirectives:
     html = "".join(f'<meta name="{name}" content="{value}">' for name, value in tags)
     return PageDirectives.from_html(html, "bot")
 
 
-def of_tdm_headers(*headers: tuple[str, str]) -> PageDirectives:
+def from_tdm_headers(*headers: tuple[str, str]) -> PageDirectives:
     return PageDirectives.from_headers(headers, "bot")
 
 
 @cases("page reservation source", {
-    "a tag": (of_tdm(("TDM-Reservation", " 1 ")), Preference.DISALLOW,
+    "a tag": (from_tdm(("TDM-Reservation", " 1 ")), Preference.DISALLOW,
         '<meta name="tdm-reservation">'),
-    "a header": (of_tdm_headers(("TDM-Reservation", "1")), Preference.DISALLOW,
+    "a header": (from_tdm_headers(("TDM-Reservation", "1")), Preference.DISALLOW,
         "the header tdm-reservation"),
-    "none reserved": (of_tdm(("tdm-reservation", "0")), Preference.ALLOW,
+    "none reserved": (from_tdm(("tdm-reservation", "0")), Preference.ALLOW,
         '<meta name="tdm-reservation">'),
-    "a tag takes the place of a header": (
-        of_tdm_headers(("tdm-reservation", "1")).combined(
-            of_tdm(("tdm-reservation", "0"))),
+    "a tag overrides a header": (
+        from_tdm_headers(("tdm-reservation", "1")).combined(
+            from_tdm(("tdm-reservation", "0"))),
         Preference.ALLOW, '<meta name="tdm-reservation">'),
-    "of two tags the one that reserves":
-        (of_tdm(("tdm-reservation", "0"), ("tdm-reservation", "1")),
+    "of two tags, the one that reserves":
+        (from_tdm(("tdm-reservation", "0"), ("tdm-reservation", "1")),
         Preference.DISALLOW, '<meta name="tdm-reservation">'),
-    "of two headers that a client joined": (of_tdm_headers(("tdm-reservation", "0, 1")),
+    "two headers joined by a client": (from_tdm_headers(("tdm-reservation", "0, 1")),
         Preference.DISALLOW, "the header tdm-reservation"),
-    "another value": (of_tdm(("tdm-reservation", "yes")), Preference.UNKNOWN, None),
-    "in META robots": (of_meta("tdm-reservation: 1"), Preference.UNKNOWN, None),
+    "another value": (from_tdm(("tdm-reservation", "yes")), Preference.UNKNOWN, None),
+    "in META robots": (from_meta("tdm-reservation: 1"), Preference.UNKNOWN, None),
 })  # fmt: skip
-def test_page_reserves_text_and_data_mining(
+def test_page_can_reserve_text_and_data_mining(
     page: PageDirectives, reservation: Preference, source: str | None
 ) -> None:
     """TDMRep (2024): HTTP headers, HTML metadata, and "Processing priority"."""
@@ -196,8 +198,8 @@ def test_page_reserves_text_and_data_mining(
     assert (stated and stated.source) == source
 
 
-def test_policy_of_text_and_data_mining_is_given_as_it_stands() -> None:
-    page = of_tdm(("tdm-reservation", "1"), ("tdm-policy", "https://e.com/a,b.json"))
+def test_policy_for_text_and_data_mining_is_kept_as_written() -> None:
+    page = from_tdm(("tdm-reservation", "1"), ("tdm-policy", "https://e.com/a,b.json"))
 
     assert page.directives["tdm-policy"].value == "https://e.com/a,b.json"
     assert page.explain() == (
@@ -206,19 +208,19 @@ def test_policy_of_text_and_data_mining_is_given_as_it_stands() -> None:
     )
 
 
-def test_diagnostics_of_a_hostile_page_are_few() -> None:
-    assert len(of_meta(",".join(map(str, range(100_000)))).diagnostics) == 100
+def test_number_of_diagnostics_for_a_hostile_page_is_limited() -> None:
+    assert len(from_meta(",".join(map(str, range(100_000)))).diagnostics) == 100
 
 
 @cases("agent names", {
-    "named": ("Googlebot", ["noindex", "nofollow"]),
-    "as a header": ("Mozilla/5.0 (compatible; Googlebot/2.1)", ["noindex", "nofollow"]),
-    "another": ("OtherBot", ["nofollow"]),
-    "any": ("*", ["nofollow"]),
+    "by name": ("Googlebot", ["noindex", "nofollow"]),
+    "by a header": ("Mozilla/5.0 (compatible; Googlebot/2.1)", ["noindex", "nofollow"]),
+    "another agent's": ("OtherBot", ["nofollow"]),
+    "any agent": ("*", ["nofollow"]),
     "one of several": (["Googlebot-News", "Googlebot"], ["noindex", "nofollow"]),
     "longer": ("Googlebot-News", ["nofollow"]),
 })  # fmt: skip
-def test_tags_for_all_and_for_the_agent_count_together(
+def test_tags_for_all_agents_and_for_the_agent_both_apply(
     agent: str, names: list[str]
 ) -> None:
     html = '<meta NAME=GoogleBot content=noindex><meta name="ROBOTS" content=nofollow>'
@@ -233,17 +235,17 @@ def test_tags_for_all_and_for_the_agent_count_together(
     "all, then another": (["noai, other: noindex"], ["noai"]),
     "two agents": (["other: noindex, BOT: nofollow, noai"], ["nofollow", "noai"]),
     "several headers": (["other: noindex", "nofollow"], ["nofollow"]),
-    "everybody": (["robots: noindex", "*: noai"], ["noindex", "noai"]),
+    "all agents": (["robots: noindex", "*: noai"], ["noindex", "noai"]),
     "an agent with a date":
         (["bot: unavailable_after: Fri, 02 Jan 1970 00:00:00 GMT, noai"],
          ["unavailable_after", "noai"]),
     "an unknown directive with a value": (["max-foo: 3, noindex"], ["noindex"]),
     "a value": (["max-snippet: 3, noindex"], ["max-snippet", "noindex"]),
 })  # fmt: skip
-def test_agent_of_a_header_holds_until_the_next(
+def test_agent_in_a_header_applies_until_the_next_agent(
     values: list[str], names: list[str]
 ) -> None:
-    assert list(of_header(*values).directives) == names
+    assert list(from_header(*values).directives) == names
 
 
 @cases("headers names", {
@@ -263,16 +265,16 @@ def test_headers_may_come_from_any_client(
     assert list(PageDirectives.from_headers(headers, "bot").directives) == names
 
 
-def test_most_restrictive_of_all_sources_wins() -> None:
-    html = of_meta("index, follow, max-snippet:9, unavailable_after: 1970-01-03")
-    headers = of_header("noindex, max-snippet:5, max-image-preview:none")
-    more = of_header("unavailable_after: 1970-01-02, max-snippet:-1")
+def test_most_restrictive_directive_of_all_sources_wins() -> None:
+    html = from_meta("index, follow, max-snippet:9, unavailable_after: 1970-01-03")
+    headers = from_header("noindex, max-snippet:5, max-image-preview:none")
+    more = from_header("unavailable_after: 1970-01-02, max-snippet:-1")
 
     for page in (
         html.combined(headers, more),
         PageDirectives.combined(more, headers, html),
     ):
-        assert {name: one.value for name, one in page.directives.items()} == {
+        assert {name: each.value for name, each in page.directives.items()} == {
             "noindex": None,
             "follow": None,
             "max-snippet": 5,
@@ -283,19 +285,19 @@ def test_most_restrictive_of_all_sources_wins() -> None:
 
 
 def test_explanation_names_each_directive_and_its_source() -> None:
-    headers = of_header("bot: unavailable_after: 1970-01-02")
+    headers = from_header("bot: unavailable_after: 1970-01-02")
 
-    page = of_meta("none, max-snippet:5").combined(headers)
+    page = from_meta("none, max-snippet:5").combined(headers)
 
     assert page.explain() == (
         f"noindex in {TAG}; nofollow in {TAG}; max-snippet: 5 in {TAG};"
         " unavailable_after: 1970-01-02T00:00:00+00:00 in X-Robots-Tag: bot"
     )
-    assert of_meta().explain() == "no directives"
+    assert from_meta().explain() == "no directives"
 
 
-def test_page_directives_are_json() -> None:
-    as_dict = of_header("max-snippet:5, x").as_dict()
+def test_page_directives_as_dict_are_json() -> None:
+    as_dict = from_header("max-snippet:5, x").as_dict()
 
     assert json.loads(json.dumps(as_dict)) == {
         "directives": {
@@ -307,8 +309,8 @@ def test_page_directives_are_json() -> None:
 
 @cases("html agent error", {
     "no page": (None, "bot", TypeError),
-    "a URL for an agent": ("", "https://e.com/", InvalidProductTokenError),
-    "a browser": ("", "Mozilla/5.0", InvalidProductTokenError),
+    "a URL as the agent": ("", "https://e.com/", InvalidProductTokenError),
+    "a browser's header": ("", "Mozilla/5.0", InvalidProductTokenError),
 })  # fmt: skip
 def test_wrong_arguments_raise(html: Any, agent: str, error: type[Exception]) -> None:  # noqa: ANN401
     with pytest.raises(error):

@@ -1,7 +1,7 @@
-"""Reads Content-Usage word by word as the drafts of AIPREF say, plainly and slowly.
+"""A slow, plain reader of Content-Usage that follows the AIPREF drafts to the letter.
 
 draft-ietf-aipref-attach-05 (2026-08-19) and draft-ietf-aipref-vocab-08 (2026-09-13).
-Only the dictionaries are left to a library.
+Only parsing the dictionaries is left to a library.
 """
 
 from __future__ import annotations
@@ -41,33 +41,33 @@ _SPACES = (b" ", b"", b"\t", b"  ")
 _ENDS = (b"\n", b"\r\n", b"\r", b" # comment\n", b"#\n", b"\n\n")
 
 
-def random_file(chance: Random) -> bytes:
-    """A few groups, most lines of them about usage."""
-    lines = [b"User-agent: ", chance.choice(_TOKENS), b"\n"]
-    for _ in range(chance.randrange(12)):
-        field = chance.choice(_FIELDS)
-        lines += [field, b":", chance.choice(_SPACES)]
+def random_file(rng: Random) -> bytes:
+    """A few groups, in which most lines are about usage."""
+    lines = [b"User-agent: ", rng.choice(_TOKENS), b"\n"]
+    for _ in range(rng.randrange(12)):
+        field = rng.choice(_FIELDS)
+        lines += [field, b":", rng.choice(_SPACES)]
         if field.strip().lower() == b"user-agent":
-            lines.append(chance.choice(_TOKENS))
+            lines.append(rng.choice(_TOKENS))
         elif field.lower().endswith(b"allow"):
-            lines.append(chance.choice((b"", *_PATHS)))
+            lines.append(rng.choice((b"", *_PATHS)))
         else:
-            if chance.random() < 0.6:
-                lines += [chance.choice(_PATHS), chance.choice(_SPACES)]
-            lines.append(chance.choice(_DICTIONARIES))
-        lines.append(chance.choice(_ENDS))
+            if rng.random() < 0.6:
+                lines += [rng.choice(_PATHS), rng.choice(_SPACES)]
+            lines.append(rng.choice(_DICTIONARIES))
+        lines.append(rng.choice(_ENDS))
     return b"".join(lines)
 
 
-def random_path(chance: Random) -> str:
-    """The path and query of a URL."""
+def random_path(rng: Random) -> str:
+    """A path, sometimes with a query."""
     parts = ("/", "a", "b", "/a", "%61", "é", "?", "%FF", "$", "*")
-    path = "/" + "".join(chance.choices(parts, k=chance.randrange(5)))
-    return chance.choice((path, path, path, "/robots.txt"))
+    path = "/" + "".join(rng.choices(parts, k=rng.randrange(5)))
+    return rng.choice((path, path, path, "/robots.txt"))
 
 
 def preferences(file: bytes, agent: str, path: str) -> dict[str, str]:
-    """The preference of each category, for the group of `agent` or that of "*"."""
+    """Each category's preference, from `agent`'s group or from the fallback group."""
     rules: dict[str, list[Record]] = {}
     usages: dict[str, list[bytes]] = {}
     agents: list[str] = []
@@ -84,18 +84,18 @@ def preferences(file: bytes, agent: str, path: str) -> dict[str, str]:
             is_open = True
         elif field in {b"allow", b"disallow"}:
             is_open = False
-            for one in agents:
-                rules[one].append((field == b"allow", pattern_spelling(value)))
+            for name in agents:
+                rules[name].append((field == b"allow", pattern_spelling(value)))
         elif field == b"content-usage":
-            for one in agents:
-                usages.setdefault(one, []).append(value)
+            for name in agents:
+                usages.setdefault(name, []).append(value)
     target = spelling(path.encode())
     group = agent if agent in rules else "*"
     may_be_crawled = allows(rules.get(group, []), target) or path == "/robots.txt"
-    return _of_rules(usages.get(group, []) if may_be_crawled else [], target)
+    return _combined(usages.get(group, []) if may_be_crawled else [], target)
 
 
-def _of_rules(values: list[bytes], target: str) -> dict[str, str]:
+def _combined(values: list[bytes], target: str) -> dict[str, str]:
     paths = [
         b"" if value[:1] != b"/" else re.split(b"[ \t]", value)[0] for value in values
     ]
@@ -104,21 +104,21 @@ def _of_rules(values: list[bytes], target: str) -> dict[str, str]:
         for path in paths
     ]
     statements = [
-        _of_dictionary(value[len(path) :].strip(b" \t"))
+        _parse_dictionary(value[len(path) :].strip(b" \t"))
         for path, value, length in zip(paths, values, lengths, strict=True)
         if length == max(lengths) >= 0
     ]
     result = {}
     for category in ("train-ai", "search"):
-        stated = {one.get(category, "unknown") for one in statements}
+        stated = {statement.get(category, "unknown") for statement in statements}
         order = ("disallow", "allow", "unknown")
-        result[category] = next((one for one in order if one in stated), "unknown")
+        result[category] = next((word for word in order if word in stated), "unknown")
     return result
 
 
-def _of_dictionary(octets: bytes) -> dict[str, str]:
+def _parse_dictionary(dictionary: bytes) -> dict[str, str]:
     try:
-        parsed = http_sf.parse(octets, tltype="dictionary")
+        parsed = http_sf.parse(dictionary, tltype="dictionary")
     except http_sf.StructuredFieldError:
         return {}
     words = {"y": "allow", "n": "disallow"}

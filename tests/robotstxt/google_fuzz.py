@@ -1,12 +1,12 @@
 """Compares `Dialect.GOOGLE` with Google's own matcher on nasty input.
 
-A case is one body with many questions, and is made of one seed; a run takes the
-seeds in turn from the first on:
+A case is one body with many questions, generated from one seed. A run works through
+consecutive seeds:
 
     python -m tests.robotstxt.google_fuzz --seed 0 --decisions 1000000
 
-Each difference is printed with the seed of its case; `--decisions 1` with that
-seed replays the case.
+Each difference is printed with its case's seed; to replay the case, pass that seed
+and `--decisions 1`.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ _PIECES = (
     b"\x7f", b"\x01", b"\0", b"#", b"A", b"B", b"\\", b"[", b"|", b'"', b"'",
     b"\xe2\x82\xac", b"\xf0\x9f\x90\x9f", b"\xef\xbb\xbf",
 )  # fmt: skip
-_FILLINGS = (
+_FILLERS = (
     b" ", b" ", b" ", b" ", b"\t", b"*", b"a", b"%", b"%c3", b"\xc3\xa9", b"#", b"/",
     b":", b"\0", b"\x0b", b"\xa0",
 )  # fmt: skip
 _PLAIN_PIECES = (b"/", b"a", b"b", b"/a", b"/b", b"ab", b"*", b"$", b"/index.html")
-_NASTY_OCTETS = b"\0\t\n\x0b\x0c\r\x1c\x1d\x1e \x85\xa0\xef\xbb\xbf\xff#:$*%/?;aAbB-_19"
+_NASTY_BYTES = b"\0\t\n\x0b\x0c\r\x1c\x1d\x1e \x85\xa0\xef\xbb\xbf\xff#:$*%/?;aAbB-_19"
 _URL_BEGINNINGS = (
     "", "", "", "", "http://h", "http://h", "https://h:8080", "http://h/..", "//",
     "//h", "h", "http:/", "http:///", "mailto:x", "://", "a://b://c", "http://h?x",
@@ -101,14 +101,14 @@ _URL_TAILS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One body, and the pairs (agent, URL) that are asked of it."""
+    """One body and the (agent, URL) pairs to match against it."""
 
     body: bytes
     questions: tuple[tuple[str, str], ...]
 
 
 def google_allows(body: bytes, agent: str, url: str) -> bool:
-    """The answer of Google's own matcher."""
+    """Whether Google's own matcher allows `url`."""
     is_allowed: bool = googlebot.RobotsMatcher().OneAgentAllowedByRobots(
         body,
         agent.encode("utf-8", "surrogatepass"),
@@ -118,201 +118,201 @@ def google_allows(body: bytes, agent: str, url: str) -> bool:
 
 
 def case(seed: int) -> Case:
-    """The case that `seed` stands for; the same on every machine."""
-    chance = Random(seed)  # noqa: S311 (reproducible, no secret)
+    """The case generated from `seed`; the same on every machine."""
+    rng = Random(seed)  # noqa: S311 (reproducible, no secret)
     patterns: list[bytes] = []
     agents: list[str] = []
-    shape = chance.random()
+    shape = rng.random()
     if shape < 0.002:
-        body = _crowd(chance, patterns, agents)
+        body = _crowd(rng, patterns, agents)
     elif shape < 0.04:
-        body = _file_with_overlong_lines(chance, patterns, agents)
+        body = _file_with_overlong_lines(rng, patterns, agents)
     else:
-        body = _file(chance, patterns, agents)
-    if chance.random() < 0.25:
-        body = _mutated(chance, body)
+        body = _file(rng, patterns, agents)
+    if rng.random() < 0.25:
+        body = _mutated(rng, body)
     count = 40 if len(body) < 5_000 else 8
-    questions = tuple(
-        (_agent(chance, agents), _url(chance, patterns)) for _ in range(count)
-    )
+    questions = tuple((_agent(rng, agents), _url(rng, patterns)) for _ in range(count))
     return Case(body=body, questions=questions)
 
 
-def differences(one: Case) -> list[tuple[str, str]]:
-    """The questions of a case that are answered differently."""
-    robots = RobotsTxt.parse(one.body, dialect=Dialect.GOOGLE, max_bytes=None)
+def differences(fuzz_case: Case) -> list[tuple[str, str]]:
+    """The questions in a case that the two matchers answer differently."""
+    robots = RobotsTxt.parse(fuzz_case.body, dialect=Dialect.GOOGLE, max_bytes=None)
     return [
         (agent, url)
-        for agent, url in one.questions
-        if not google_allows(one.body, agent, url)
+        for agent, url in fuzz_case.questions
+        if not google_allows(fuzz_case.body, agent, url)
         is robots.can_fetch(agent, url)
         is robots.match(agent, url).allowed
     ]
 
 
-def _file(chance: Random, patterns: list[bytes], agents: list[str]) -> bytes:
-    """A file that is more or less odd, with at least one user-agent line."""
-    oddity = chance.choice((0.0, 0.02, 0.1, 0.4))
-    pieces = chance.choice((_PIECES, _PLAIN_PIECES))
-    line_ends = _LINE_ENDS if chance.random() < 0.5 else (chance.choice(_LINE_ENDS),)
-    parts = [_odd(chance, oddity, (b"",), _BEGINNINGS)]
-    for number in range(chance.randrange(2, 14)):
-        is_agent = number == 0 or chance.random() < 0.25
+def _file(rng: Random, patterns: list[bytes], agents: list[str]) -> bytes:
+    """A more or less odd file with at least one user-agent line."""
+    oddity = rng.choice((0.0, 0.02, 0.1, 0.4))
+    pieces = rng.choice((_PIECES, _PLAIN_PIECES))
+    line_ends = _LINE_ENDS if rng.random() < 0.5 else (rng.choice(_LINE_ENDS),)
+    parts = [_usual_or_odd(rng, oddity, (b"",), _BEGINNINGS)]
+    for number in range(rng.randrange(2, 14)):
+        is_agent = number == 0 or rng.random() < 0.25
         if is_agent:
-            parts.append(_agent_line(chance, oddity, agents))
+            parts.append(_agent_line(rng, oddity, agents))
         else:
-            parts.append(_line(chance, oddity, pieces, patterns))
-        parts.append(_odd(chance, oddity, line_ends, _ODD_LINE_ENDS))
-    if chance.random() < 0.2:
+            parts.append(_line(rng, oddity, pieces, patterns))
+        parts.append(_usual_or_odd(rng, oddity, line_ends, _ODD_LINE_ENDS))
+    if rng.random() < 0.2:
         parts.pop()
     return b"".join(parts)
 
 
-def _odd(
-    chance: Random, oddity: float, usual: tuple[bytes, ...], odd: tuple[bytes, ...]
+def _usual_or_odd(
+    rng: Random, oddity: float, usual: tuple[bytes, ...], odd: tuple[bytes, ...]
 ) -> bytes:
-    return chance.choice(odd if chance.random() < oddity else usual)
+    return rng.choice(odd if rng.random() < oddity else usual)
 
 
-def _agent_line(chance: Random, oddity: float, agents: list[str]) -> bytes:
-    agent = chance.choice(_AGENTS)
+def _agent_line(rng: Random, oddity: float, agents: list[str]) -> bytes:
+    agent = rng.choice(_AGENTS)
     agents.append(agent)
-    if chance.random() < oddity:
-        agent += chance.choice(_AGENT_TAILS)
+    if rng.random() < oddity:
+        agent += rng.choice(_AGENT_TAILS)
     return (
-        _odd(chance, oddity, (b"User-agent", b"user-agent"), _USER_AGENT_KEYS)
-        + _odd(chance, oddity, (b": ", b":"), _SEPARATORS)
+        _usual_or_odd(rng, oddity, (b"User-agent", b"user-agent"), _USER_AGENT_KEYS)
+        + _usual_or_odd(rng, oddity, (b": ", b":"), _SEPARATORS)
         + agent.encode("latin-1" if agent.isascii() else "utf-8")
-        + _odd(chance, oddity, (b"",), _TAILS)
+        + _usual_or_odd(rng, oddity, (b"",), _TAILS)
     )
 
 
 def _line(
-    chance: Random, oddity: float, pieces: tuple[bytes, ...], patterns: list[bytes]
+    rng: Random, oddity: float, pieces: tuple[bytes, ...], patterns: list[bytes]
 ) -> bytes:
-    value = _pattern(chance, pieces)
-    kind = chance.random()
+    value = _pattern(rng, pieces)
+    kind = rng.random()
     if kind < 0.8:
-        key = _odd(chance, oddity, (b"Disallow", b"Allow", b"disallow"), _RULE_KEYS)
+        key = _usual_or_odd(
+            rng, oddity, (b"Disallow", b"Allow", b"disallow"), _RULE_KEYS
+        )
         patterns.append(value)
     elif kind < 0.95:
-        key = chance.choice(_OTHER_KEYS)
+        key = rng.choice(_OTHER_KEYS)
     elif kind < 0.98:
-        words = [chance.choice(_RULE_KEYS), value, *chance.choices(_TAILS, k=2)]
-        return chance.choice((b" ", b"\t", b"  ", b" \t", b"\x0b")).join(words)
+        words = [rng.choice(_RULE_KEYS), value, *rng.choices(_TAILS, k=2)]
+        return rng.choice((b" ", b"\t", b"  ", b" \t", b"\x0b")).join(words)
     else:
-        return _pattern(chance, _PIECES)
-    separator = _odd(chance, oddity, (b": ", b":"), _SEPARATORS)
-    return key + separator + value + _odd(chance, oddity, (b"",), _TAILS)
+        return _pattern(rng, _PIECES)
+    separator = _usual_or_odd(rng, oddity, (b": ", b":"), _SEPARATORS)
+    return key + separator + value + _usual_or_odd(rng, oddity, (b"",), _TAILS)
 
 
-def _pattern(chance: Random, pieces: tuple[bytes, ...]) -> bytes:
-    start = b"/" if chance.random() < 0.9 else b""
-    count = chance.choice((0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 8))
-    return start + b"".join(chance.choice(pieces) for _ in range(count))
+def _pattern(rng: Random, pieces: tuple[bytes, ...]) -> bytes:
+    start = b"/" if rng.random() < 0.9 else b""
+    count = rng.choice((0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 8))
+    return start + b"".join(rng.choice(pieces) for _ in range(count))
 
 
 def _file_with_overlong_lines(
-    chance: Random, patterns: list[bytes], agents: list[str]
+    rng: Random, patterns: list[bytes], agents: list[str]
 ) -> bytes:
-    """A file in which things happen about where an overlong line is cut."""
-    parts = [_file(chance, patterns, agents)]
-    for _ in range(chance.randrange(1, 4)):
-        if chance.random() < 0.3:
-            agents.append(agent := chance.choice(_AGENTS))
+    """A file with overlong lines whose values are at or near the point of the cut."""
+    parts = [_file(rng, patterns, agents)]
+    for _ in range(rng.randrange(1, 4)):
+        if rng.random() < 0.3:
+            agents.append(agent := rng.choice(_AGENTS))
             head, value = b"User-agent:", agent.encode()
         else:
-            head, value = chance.choice(_RULE_KEYS) + b":", _pattern(chance, _PIECES)
+            head, value = rng.choice(_RULE_KEYS) + b":", _pattern(rng, _PIECES)
             patterns.append(value)
-        counted = chance.randrange(len(value) + 1)
+        counted = rng.randrange(len(value) + 1)
         patterns.append(value[:counted])
-        length = _LONGEST_LINE - len(head) - counted + chance.choice((0, 0, 0, -1, 1))
-        filling = chance.choice(_FILLINGS)
-        stuffing = (filling * (length // len(filling) + 1))[:length]
-        parts += [head, stuffing, value, chance.choice(_LINE_ENDS)]
-    parts.append(_file(chance, patterns, agents))
+        length = _LONGEST_LINE - len(head) - counted + rng.choice((0, 0, 0, -1, 1))
+        filler = rng.choice(_FILLERS)
+        padding = (filler * (length // len(filler) + 1))[:length]
+        parts += [head, padding, value, rng.choice(_LINE_ENDS)]
+    parts.append(_file(rng, patterns, agents))
     return b"".join(parts)
 
 
-def _crowd(chance: Random, patterns: list[bytes], agents: list[str]) -> bytes:
+def _crowd(rng: Random, patterns: list[bytes], agents: list[str]) -> bytes:
     """Thousands of agents, in one group or in many."""
     parts: list[bytes] = []
-    is_one_group = chance.random() < 0.5
+    is_one_group = rng.random() < 0.5
     letters = "abcdefghij"
-    for number in range(chance.randrange(1_000, 4_000)):
+    for number in range(rng.randrange(1_000, 4_000)):
         name = "bot-" + "".join(letters[int(digit)] for digit in str(number))
         parts.append(f"User-agent: {name}\n".encode())
         if not is_one_group:
-            pattern = _pattern(chance, _PLAIN_PIECES)
+            pattern = _pattern(rng, _PLAIN_PIECES)
             parts.append(b"Disallow: " + pattern + b"\n")
-        if chance.random() < 0.01:
+        if rng.random() < 0.01:
             agents.append(name)
-            parts.append(_line(chance, 0.1, _PLAIN_PIECES, patterns) + b"\n")
-    parts.append(_file(chance, patterns, agents))
+            parts.append(_line(rng, 0.1, _PLAIN_PIECES, patterns) + b"\n")
+    parts.append(_file(rng, patterns, agents))
     return b"".join(parts)
 
 
-def _mutated(chance: Random, body: bytes) -> bytes:
+def _mutated(rng: Random, body: bytes) -> bytes:
     octets = bytearray(body)
-    for _ in range(chance.randrange(1, 6)):
-        place = chance.randrange(len(octets) + 1)
-        change = chance.randrange(4)
+    for _ in range(rng.randrange(1, 6)):
+        position = rng.randrange(len(octets) + 1)
+        change = rng.randrange(4)
         if change == 0:
-            octets.insert(place, chance.choice(_NASTY_OCTETS))
+            octets.insert(position, rng.choice(_NASTY_BYTES))
         elif change == 1:
-            del octets[place : place + chance.randrange(1, 4)]
+            del octets[position : position + rng.randrange(1, 4)]
         elif change == 2:
-            octets[place : place + 1] = bytes([chance.choice(_NASTY_OCTETS)])
+            octets[position : position + 1] = bytes([rng.choice(_NASTY_BYTES)])
         else:
-            octets[place:place] = octets[place : place + chance.randrange(20)]
+            octets[position:position] = octets[position : position + rng.randrange(20)]
     return bytes(octets)
 
 
-def _agent(chance: Random, agents: list[str]) -> str:
-    kind = chance.random()
+def _agent(rng: Random, agents: list[str]) -> str:
+    kind = rng.random()
     if kind < 0.15:
-        return chance.choice(("", "*", "* ", "other", "é", "É", *_AGENTS))
-    agent = chance.choice(agents or _AGENTS)
+        return rng.choice(("", "*", "* ", "other", "é", "É", *_AGENTS))
+    agent = rng.choice(agents or _AGENTS)
     if kind < 0.25:
-        return agent + chance.choice(_AGENT_TAILS)
+        return agent + rng.choice(_AGENT_TAILS)
     if kind < 0.35:
-        return chance.choice(
+        return rng.choice(
             (agent.upper(), agent.lower(), agent.swapcase(), agent[:-1], agent[1:])
         )
     return agent
 
 
-def _url(chance: Random, patterns: list[bytes]) -> str:
-    if patterns and chance.random() < 0.85:
-        path = _fitting(chance, chance.choice(patterns))
+def _url(rng: Random, patterns: list[bytes]) -> str:
+    if patterns and rng.random() < 0.85:
+        path = _matching_path(rng, rng.choice(patterns))
     else:
-        path = _pattern(chance, _PIECES)
-    text = path.decode("utf-8", "replace" if chance.random() < 0.5 else "ignore")
-    kind = chance.random()
+        path = _pattern(rng, _PIECES)
+    text = path.decode("utf-8", "replace" if rng.random() < 0.5 else "ignore")
+    kind = rng.random()
     if kind < 0.25:
-        text += chance.choice(_URL_TAILS)
+        text += rng.choice(_URL_TAILS)
     elif text and kind < 0.35:
-        place = chance.randrange(len(text))
-        text = text[:place] + chance.choice(_URL_TAILS) + text[place + 1 :]
-    if chance.random() < 0.6:
+        position = rng.randrange(len(text))
+        text = text[:position] + rng.choice(_URL_TAILS) + text[position + 1 :]
+    if rng.random() < 0.6:
         return text
-    return chance.choice(_URL_BEGINNINGS) + text
+    return rng.choice(_URL_BEGINNINGS) + text
 
 
-def _fitting(chance: Random, pattern: bytes) -> bytes:
-    """A path that the pattern matches, or nearly."""
+def _matching_path(rng: Random, pattern: bytes) -> bytes:
+    """A path that `pattern` matches or nearly matches."""
     parts = []
     for octet in pattern:
         if octet == ord("*"):
-            parts.append(chance.choice((b"", b"a", b"/", b"xyz", b"*", b"ab/", b".")))
+            parts.append(rng.choice((b"", b"a", b"/", b"xyz", b"*", b"ab/", b".")))
         elif octet == ord("$"):
-            parts.append(chance.choice((b"", b"", b"$", b"x")))
-        elif octet >= 0x80 and chance.random() < 0.5:
-            parts.append(chance.choice((b"%%%02X", b"%%%02x")) % octet)
+            parts.append(rng.choice((b"", b"", b"$", b"x")))
+        elif octet >= 0x80 and rng.random() < 0.5:
+            parts.append(rng.choice((b"%%%02X", b"%%%02x")) % octet)
         else:
             parts.append(bytes([octet]))
     path = b"".join(parts)
-    kind = chance.random()
+    kind = rng.random()
     if kind < 0.1:
         return path.removesuffix(b"index.html")
     if kind < 0.15:
@@ -323,25 +323,25 @@ def _fitting(chance: Random, pattern: bytes) -> bytes:
 
 
 def main() -> int:
-    """Run cases until enough decisions were compared; 1 if any differs."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--seed", type=int, default=0)
-    arguments.add_argument("--decisions", type=int, default=1_000_000)
-    chosen = arguments.parse_args()
+    """Run cases until enough decisions have been compared; return 1 if any differ."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--decisions", type=int, default=1_000_000)
+    arguments = parser.parse_args()
     decisions = count = 0
-    seed = chosen.seed
-    while decisions < chosen.decisions:
-        one = case(seed)
-        for agent, url in differences(one):
+    seed = arguments.seed
+    while decisions < arguments.decisions:
+        fuzz_case = case(seed)
+        for agent, url in differences(fuzz_case):
             count += 1
             sys.stdout.write(
                 f"--seed {seed} --decisions 1: agent {agent!r}, URL {url!r}, "
-                f"body {one.body!r}\n"
+                f"body {fuzz_case.body!r}\n"
             )
-        decisions += len(one.questions)
+        decisions += len(fuzz_case.questions)
         seed += 1
     sys.stdout.write(
-        f"{decisions:,} decisions, seeds {chosen.seed} to {seed - 1}, "
+        f"{decisions:,} decisions, seeds {arguments.seed} to {seed - 1}, "
         f"{count:,} differences\n"
     )
     return 1 if count else 0

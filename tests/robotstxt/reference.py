@@ -1,7 +1,8 @@
-"""A matcher that is plainly right and slow: what the fast one is measured by.
+"""A slow, obviously correct matcher to check the fast one against.
 
-It follows RFC 9309 §2.2.2 and §2.2.3 word by word: each rule is tried on its own,
-and a pattern is followed octet by octet with the set of places where it may stand.
+It follows RFC 9309 §2.2.2 and §2.2.3 to the letter: each rule is tried on its own,
+and a pattern is matched character by character, with the set of positions in the
+target that it may have reached.
 """
 
 from __future__ import annotations
@@ -25,64 +26,70 @@ _RESERVED = ":/?#[]@!$&'()*+,;="
 
 
 def matches(pattern: str, target: str) -> bool:
-    """Whether `pattern` matches a start of `target`, or all of it before a "$"."""
+    """Whether `pattern` matches a prefix of `target`, or all of it if it has a "$"."""
     is_anchored = pattern.endswith("$")
     if is_anchored:
         pattern = pattern[:-1]
-    places = {0}
+    positions = {0}
     for character in pattern:
         if character == "*":
-            places = set(range(min(places), len(target) + 1))
+            positions = set(range(min(positions), len(target) + 1))
         else:
-            places = {
-                place + 1 for place in places if target[place : place + 1] == character
+            positions = {
+                position + 1
+                for position in positions
+                if target[position : position + 1] == character
             }
-        if not places:
+        if not positions:
             return False
-    return len(target) in places if is_anchored else True
+    return len(target) in positions if is_anchored else True
 
 
 def decisive(rules: Iterable[Record], target: str) -> int | None:
-    """The number of the rule that decides: the longest, then allow, then the first."""
+    """The index of the decisive rule: the longest, then allow, then the first."""
     return next(iter(matching(rules, target)), None)
 
 
 def matching(rules: Iterable[Record], target: str) -> list[int]:
-    """The numbers of the rules that match, that which decides first."""
+    """The indexes of the matching rules, the decisive one first."""
     ranked = [
-        (-len(pattern), not is_allow, number)
-        for number, (is_allow, pattern) in enumerate(rules)
+        (-len(pattern), not is_allow, index)
+        for index, (is_allow, pattern) in enumerate(rules)
         if pattern and matches(pattern, target)
     ]
-    return [number for _, _, number in sorted(ranked)]
+    return [index for _, _, index in sorted(ranked)]
 
 
 def allows(rules: Sequence[Record], target: str) -> bool:
-    """Whether `target` may be fetched; what no rule matches may."""
-    number = decisive(rules, target)
-    return number is None or rules[number][0]
+    """Whether `target` may be fetched, which it may if no rule matches."""
+    index = decisive(rules, target)
+    return index is None or rules[index][0]
 
 
 def spelling(octets: bytes) -> str:
-    """Octets with every percent-encoding in one form (RFC 9309 §2.2.2)."""
-    written = ""
-    place = 0
-    while place < len(octets):
-        digits = octets[place + 1 : place + 3].decode("latin-1")
-        if octets[place] == ord("%") and len(digits) == 2 and set(digits) <= set(_HEX):
+    """Bytes as text, with every percent-encoding in one form (RFC 9309 §2.2.2)."""
+    text = ""
+    position = 0
+    while position < len(octets):
+        digits = octets[position + 1 : position + 3].decode("latin-1")
+        if (
+            octets[position] == ord("%")
+            and len(digits) == 2
+            and set(digits) <= set(_HEX)
+        ):
             decoded = chr(int(digits, 16))
-            written += decoded if decoded in _UNRESERVED else f"%{digits.upper()}"
-            place += 3
+            text += decoded if decoded in _UNRESERVED else f"%{digits.upper()}"
+            position += 3
         else:
-            character = chr(octets[place])
+            character = chr(octets[position])
             is_kept = character in _UNRESERVED + _RESERVED
-            written += character if is_kept else f"%{octets[place]:02X}"
-            place += 1
-    return written
+            text += character if is_kept else f"%{octets[position]:02X}"
+            position += 1
+    return text
 
 
 def pattern_spelling(octets: bytes) -> str:
-    """A pattern in the form of `spelling`; "$" is special only at the end."""
+    """A pattern in the form that `spelling` returns; "$" is special only at the end."""
     pattern = spelling(octets)
     end = "$" if pattern.endswith("$") else ""
     return pattern.removesuffix("$").replace("$", "%24") + end

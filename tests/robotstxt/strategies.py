@@ -1,4 +1,4 @@
-"""What hypothesis feeds the parser and the matcher with."""
+"""Hypothesis strategies for the parser and the matcher."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ BODIES = st.one_of(
     st.binary(max_size=200),
     st.lists(st.sampled_from(_WORDS), max_size=40).map(b"".join),
 )
-"""Anything that a server might send."""
+"""Anything a server might send."""
 
 PATTERNS = st.lists(
     st.sampled_from(["/", "a", "b", "ab", "/a", "*", "$", "?", "%24", "c"]), max_size=7
 ).map("".join)
-"""Patterns in their one spelling; some begin with neither "/" nor "*"."""
+"""Patterns in normalized spelling; some start with neither "/" nor "*"."""
 
 TARGETS = st.lists(
     st.sampled_from(["/", "a", "b", "ab", "/a", "?", "%24", "c", "$"]), max_size=9

@@ -1,4 +1,4 @@
-"""What the author of a robots.txt is told."""
+"""The diagnostics that the author of a robots.txt gets."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _GROUP = "User-agent: a\n"
 _PAGE = Path(__file__).parents[2] / "docs/reference/lint.md"
 
 
-def _found(
+def _diagnostics(
     body: bytes | str,
     *,
     dialect: Dialect = Dialect.RFC9309,
     max_bytes: int | None = 512_000,
 ) -> list[tuple[int, DiagnosticKind, str]]:
     robots = RobotsTxt.parse(body, dialect=dialect, max_bytes=max_bytes)
-    return [(one.line, one.kind, one.message) for one in robots.diagnostics]
+    return [(each.line, each.kind, each.message) for each in robots.diagnostics]
 
 
 @cases("body line kind message", {
@@ -32,7 +32,7 @@ def _found(
         _GROUP + "Disallow /a", 2, DiagnosticKind.NO_COLON,
         "expected a colon after 'Disallow'"
     ),
-    "no colon, and no known field": (
+    "no colon and no known field": (
         _GROUP + "keep out", 2, DiagnosticKind.NO_COLON,
         "expected a field, a colon and a value"
     ),
@@ -46,15 +46,15 @@ def _found(
         "\n" + "x" * 81 + ": y", 2, DiagnosticKind.UNKNOWN_FIELD,
         f"unknown field '{'x' * 80}…'"
     ),
-    "typo that the standard does not know": (
+    "typo that is not in the standard": (
         _GROUP + "Disalow: /", 2, DiagnosticKind.MISSPELT_FIELD,
         "only lenient crawlers understand 'disalow'"
     ),
-    "low line for a hyphen": (
+    "underscore instead of a hyphen": (
         "User_Agent: a", 1, DiagnosticKind.MISSPELT_FIELD,
         "only lenient crawlers understand 'user_agent'"
     ),
-    "rule outside of groups": (
+    "rule outside any group": (
         "Disallow: /\n" + _GROUP, 1, DiagnosticKind.RULE_OUTSIDE_GROUP,
         "a rule before the first user-agent line applies to no agent"
     ),
@@ -90,7 +90,7 @@ def _found(
         _GROUP + "Disallow: /a/..$", 2, DiagnosticKind.UNMATCHABLE_PATTERN,
         "'/a/..$' contains a dot segment, which few URLs do"
     ),
-    "pattern with a dot that stands for itself": (
+    "pattern with a single-dot segment": (
         _GROUP + "Disallow: /./*", 2, DiagnosticKind.UNMATCHABLE_PATTERN,
         "'/./*' contains a dot segment, which few URLs do"
     ),
@@ -98,11 +98,11 @@ def _found(
         _GROUP + "Disallow: /~a\nAllow: /b\nDisallow: /%7Ea", 4,
         DiagnosticKind.DUPLICATE_RULE, "this rule repeats an earlier one"
     ),
-    "allow and disallow of one pattern": (
+    "allow and disallow for the same pattern": (
         _GROUP + "Disallow: /a\nAllow: /a", 2, DiagnosticKind.TIED_RULE,
         "line 3 allows the same URLs, and allow wins a tie"
     ),
-    "an allow of as many characters that matches more": (
+    "an equally long allow rule that matches more": (
         _GROUP + "Disallow: /a\nAllow: /*", 2, DiagnosticKind.TIED_RULE,
         "line 3 allows the same URLs, and allow wins a tie"
     ),
@@ -145,7 +145,7 @@ def _found(
         _GROUP + "Crawl-delay: -1", 2, DiagnosticKind.BAD_CRAWL_DELAY,
         "expected a number of seconds such as 10 or 0.5, got '-1'"
     ),
-    "delay outside of groups": (
+    "delay outside any group": (
         "Crawl-delay: é", 1, DiagnosticKind.BAD_CRAWL_DELAY,
         "expected a number of seconds such as 10 or 0.5, got 'é'"
     ),
@@ -154,10 +154,10 @@ def _found(
         "expected a rate such as 1/5 or 10/1m, got '5'"
     ),
 })  # fmt: skip
-def test_odd_line_is_told_with_its_number(
+def test_problem_is_reported_with_its_line_number(
     body: str, line: int, kind: DiagnosticKind, message: str
 ) -> None:
-    assert _found(body) == [(line, kind, message)]
+    assert _diagnostics(body) == [(line, kind, message)]
 
 
 @cases("body column severity", {
@@ -165,13 +165,13 @@ def test_odd_line_is_told_with_its_number(
     "a missing colon": ("\tDisallow /a", 2, Severity.ERROR),
     "a value": ("Crawl-delay:  é", 15, Severity.WARNING),
     "an empty value": ("User-agent:", 12, Severity.WARNING),
-    "a part of a value": (_GROUP + "Allow: /é#b", 10, Severity.WARNING),
-    "an octet": ("#é\0", 3, Severity.ERROR),
+    "part of a value": (_GROUP + "Allow: /é#b", 10, Severity.WARNING),
+    "a byte": ("#é\0", 3, Severity.ERROR),
     "a whole line": ("Disallow: /", 0, Severity.WARNING),
     "the whole file": ("<html", 0, Severity.WARNING),
     "an unknown field": (" Host: h", 2, Severity.NOTE),
 })  # fmt: skip
-def test_diagnostic_tells_its_column_and_severity(
+def test_diagnostic_has_a_column_and_a_severity(
     body: str, column: int, severity: Severity
 ) -> None:
     diagnostic = RobotsTxt.parse(body).diagnostics[0]
@@ -180,17 +180,19 @@ def test_diagnostic_tells_its_column_and_severity(
 
 
 @_DIALECTS
-def test_other_encoding_is_told_for_the_whole_file(dialect: Dialect) -> None:
+def test_encoding_other_than_utf8_is_reported_for_the_whole_file(
+    dialect: Dialect,
+) -> None:
     body = "\ufeffSitemap: http://h/".encode("utf-16-le")
 
-    assert _found(body, dialect=dialect)[0] == (
+    assert _diagnostics(body, dialect=dialect)[0] == (
         0,
         DiagnosticKind.NOT_UTF8,
         "the file is in utf-16-le, which many crawlers cannot read",
     )
 
 
-def test_page_lists_every_kind_with_the_severity_that_a_file_gives() -> None:
+def test_docs_list_every_kind_with_its_severity() -> None:
     body = (
         b"<html>\nDisallow: /\nUser-agent: (\nUser-agent: a/1\nhost: \xff\n"
         b"User-agent: b\nDisalow: /\nAllow: x\nSitemap: s\nCrawl-delay: x\n"
@@ -199,78 +201,79 @@ def test_page_lists_every_kind_with_the_severity_that_a_file_gives() -> None:
     )
 
     robots = RobotsTxt.parse(body, dialect=Dialect.GOOGLE, max_bytes=len(body) - 1)
-    told = robots.diagnostics
+    diagnostics = robots.diagnostics
     page, _ = _PAGE.read_text(encoding="utf-8").split("## Findings about the response")
 
     rows = re.findall(r"^### (.+)\n\n\*\*(\w+)\.\*\*$", page, re.MULTILINE)
     assert [kind for kind, _ in rows] == [kind.value for kind in DiagnosticKind]
-    assert dict(rows) == {one.kind.value: one.severity.value for one in told}
-    assert [one.line for one in told] == sorted(one.line for one in told)
+    assert dict(rows) == {each.kind.value: each.severity.value for each in diagnostics}
+    lines = [each.line for each in diagnostics]
+    assert lines == sorted(lines)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
-def test_octets_outside_utf8_are_told_once(end: str) -> None:
+def test_invalid_utf8_is_reported_once(end: str) -> None:
     body = end.join(["# é", "#", "# \xff", "# \xff"]).encode("latin-1")
     body = body.replace(b"\xe9", "é".encode())
 
-    ((line, kind, _),) = _found(body)
+    ((line, kind, _),) = _diagnostics(body)
 
     assert (line, kind) == (3, DiagnosticKind.NOT_UTF8)
 
 
-def test_replacement_character_is_utf8() -> None:
-    assert _found("# �") == []
+def test_genuine_replacement_character_is_not_reported() -> None:
+    assert _diagnostics("# �") == []
 
 
-def test_octets_outside_utf8_are_told_beside_a_replacement_character() -> None:
-    """A genuine U+FFFD in the line hid the octets that are none."""
-    ((line, kind, _),) = _found("# �".encode() + b"\xff")
+def test_invalid_utf8_next_to_a_replacement_character_is_reported() -> None:
+    """A genuine U+FFFD in the line used to hide the invalid bytes."""
+    ((line, kind, _),) = _diagnostics("# �".encode() + b"\xff")
 
     assert (line, kind) == (1, DiagnosticKind.NOT_UTF8)
 
 
 @cases("body limit is_cut", {
     "a line is left out": ("Allow: /\n#\n", 9, True),
-    "all of it is read": ("#\n", 2, False),
+    "the whole file is read": ("#\n", 2, False),
     "the last line end is left out": ("#\n", 1, True),
-    "nothing to read": ("", 0, False),
+    "an empty file": ("", 0, False),
     "no limit": ("#" * 600_000, None, False),
 })  # fmt: skip
-def test_file_longer_than_its_limit_is_told(
+def test_file_longer_than_the_limit_is_reported(
     body: str, limit: int | None, *, is_cut: bool
 ) -> None:
-    kinds = [(line, kind) for line, kind, _ in _found(body, max_bytes=limit)]
+    kinds = [(line, kind) for line, kind, _ in _diagnostics(body, max_bytes=limit)]
 
     assert ((0, DiagnosticKind.FILE_CUT) in kinds) is is_cut
 
 
 @pytest.mark.parametrize("body", ["<html>\n", "\r\n <!DOCTYPE html>\n", "<?xml?>"])
-def test_page_is_told_first(body: str) -> None:
-    first, *rest = _found(body)
+def test_html_page_is_reported_first(body: str) -> None:
+    first, *rest = _diagnostics(body)
 
     assert first[:2] == (0, DiagnosticKind.LOOKS_LIKE_HTML)
     assert {kind for _, kind, _ in rest} == {DiagnosticKind.NO_COLON}
 
 
-def test_rules_are_not_compared_with_very_many_wildcards() -> None:
+def test_rules_are_not_compared_with_too_many_wildcards() -> None:
     wildcards = "".join(f"Disallow: /*?{number}\n" for number in range(400))
     rules = "".join(f"Allow: /?{number}\n" for number in range(400))
 
-    assert _found(_GROUP + wildcards + rules) == []
-    assert len(_found(_GROUP + wildcards + rules[:100])) > 0
+    assert _diagnostics(_GROUP + wildcards + rules) == []
+    assert len(_diagnostics(_GROUP + wildcards + rules[:100])) > 0
 
 
-def test_overlong_line_is_told_where_it_is_cut() -> None:
+def test_overlong_line_is_reported_in_the_google_dialect_only() -> None:
     body = _GROUP + "#" * 16_663 + "\n" + "#" * 16_664
 
-    assert _found(body) == []
-    assert _found(body, dialect=Dialect.GOOGLE) == [
+    assert _diagnostics(body) == []
+    assert _diagnostics(body, dialect=Dialect.GOOGLE) == [
         (3, DiagnosticKind.LINE_CUT, "only the first 16663 bytes of the line are read")
     ]
 
 
-def test_line_with_a_nul_is_told_where_google_cuts_it() -> None:
-    assert _found("#\0\r#", dialect=Dialect.GOOGLE) == [
+def test_line_that_google_cuts_at_a_nul_is_reported() -> None:
+    assert _diagnostics("#\0\r#", dialect=Dialect.GOOGLE) == [
         (1, DiagnosticKind.LINE_CUT, "only the first 1 bytes of the line are read"),
         (1, DiagnosticKind.NUL, "NUL byte, where some crawlers end the line"),
     ]
@@ -280,10 +283,10 @@ def test_line_with_a_nul_is_told_where_google_cuts_it() -> None:
     ("Disalow: /", "disalow"), ("Disallowed: /", "disallowed"),
     ("site-map: http://h/", "site-map"),
 ])  # fmt: skip
-def test_spelling_that_only_google_takes_is_told(line: str, key: str) -> None:
-    found = _found(_GROUP + line, dialect=Dialect.GOOGLE)
+def test_spelling_that_only_google_accepts_is_reported(line: str, key: str) -> None:
+    diagnostics = _diagnostics(_GROUP + line, dialect=Dialect.GOOGLE)
 
-    assert found == [
+    assert diagnostics == [
         (2, DiagnosticKind.MISSPELT_FIELD, f"only lenient crawlers understand {key!r}")
     ]
 
@@ -293,12 +296,12 @@ def test_spelling_that_only_google_takes_is_told(line: str, key: str) -> None:
     "no colon": ("user-agent b1", [DiagnosticKind.NO_COLON]),
     "no token": ("user-agent: \xe9", [DiagnosticKind.NO_PRODUCT_TOKEN]),
 })  # fmt: skip
-def test_agents_that_google_reads_otherwise_are_told(
+def test_user_agent_line_that_google_reads_differently_is_reported(
     line: str, kinds: list[DiagnosticKind]
 ) -> None:
-    found = _found(line, dialect=Dialect.GOOGLE)
+    diagnostics = _diagnostics(line, dialect=Dialect.GOOGLE)
 
-    assert [kind for _, kind, _ in found] == kinds
+    assert [kind for _, kind, _ in diagnostics] == kinds
 
 
 @pytest.mark.parametrize("body", [
@@ -311,5 +314,5 @@ def test_agents_that_google_reads_otherwise_are_told(
     "User-agent: a\nDisallow: /\nUser-agent: b\nAllow: /\n",
     "User-agent: a\nDisallow: /a\nAllow: /*a$\nAllow: /*b\n",
 ])  # fmt: skip
-def test_sound_file_has_nothing_to_tell(body: str) -> None:
-    assert _found(body) == []
+def test_valid_file_has_no_diagnostics(body: str) -> None:
+    assert _diagnostics(body) == []

@@ -1,4 +1,4 @@
-"""`Dialect.GOOGLE` decides as Google's own matcher does, on every input."""
+"""`Dialect.GOOGLE` gives the same answer as Google's own matcher for any input."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tests.robotstxt.google_fuzz import (
     google_allows,
 )
 
-_LONGEST = 16_663
+_LIMIT = 16_663
 
 
-def _line_of(length: int, start: str, end: str) -> str:
-    """A line of `length` octets, filled with spaces."""
+def _padded(length: int, start: str, end: str) -> str:
+    """A line of `length` bytes, padded with spaces before `end`."""
     return start + " " * (length - len(start) - len(end)) + end
 
 
@@ -42,26 +42,26 @@ def _line_of(length: int, start: str, end: str) -> str:
     "user agent": ("user agent: a\ndisallow: /", "a", "/", False),
     "user-agents": ("user-agents: a\ndisallow: /", "a", "/", False),
     "no colon": ("user-agent a\ndisallow /", "a", "/", False),
-    "tabs instead": ("user-agent\ta\ndisallow \t /", "a", "/", False),
+    "tabs instead of colons": ("user-agent\ta\ndisallow \t /", "a", "/", False),
     "three words": ("user-agent: a\ndisallow / x", "a", "/", True),
     "three words, agent": ("user agent a\ndisallow: /", "a", "/", True),
-    "VT parts no words": ("user-agent: a\ndisallow\x0b/", "a", "/", True),
+    "VT does not separate words": ("user-agent: a\ndisallow\x0b/", "a", "/", True),
     "no key": ("user-agent: a\n: /\ndisallow:/", "a", "/", False),
-    "index.html of a folder is the folder":
+    "index.html of a folder matches the folder":
         ("user-agent: a\nallow: /x/index.html\ndisallow: /", "a", "/x/", True),
-    "index.htm is the root":
+    "index.htm matches the root":
         ("user-agent: a\nallow: /index.htm\ndisallow: /", "a", "/", True),
-    "index.html is nothing else":
+    "index.html matches nothing else":
         ("user-agent: a\nallow: /index.html\ndisallow: /", "a", "/x", False),
-    "index.html is still itself":
+    "index.html still matches itself":
         ("user-agent: a\nallow: /index.html\ndisallow: /", "a", "/index.html", True),
     "index.html must be the last segment":
         ("user-agent: a\nallow: /index.html/x\ndisallow: /", "a", "/", False),
-    "a disallowed index.html is only itself":
+    "a disallowed index.html matches only itself":
         ("user-agent: a\ndisallow: /index.html", "a", "/", True),
-    "digits cut": ("user-agent: a1\ndisallow: /", "a", "/", False),
+    "digits are cut off": ("user-agent: a1\ndisallow: /", "a", "/", False),
     "digits never match": ("user-agent: a1\ndisallow: /", "a1", "/", True),
-    "dots cut": ("user-agent: a.b\ndisallow: /", "a", "/", False),
+    "dots are cut off": ("user-agent: a.b\ndisallow: /", "a", "/", False),
     "_ and -": ("user-agent: a_-b\ndisallow: /", "A_-B", "/", False),
     "no token, no agent": ("user-agent: 1\ndisallow: /", "", "/", False),
     "empty agent": ("user-agent: *\ndisallow: /", "", "/", False),
@@ -70,27 +70,27 @@ def _line_of(length: int, start: str, end: str) -> str:
     "star and a word": ("user-agent: * x\ndisallow: /", "b", "/", False),
     "star and VT": ("user-agent: *\x0bx\ndisallow: /", "b", "/", False),
     "star and a letter": ("user-agent: *x\ndisallow: /", "b", "/", True),
-    "a line of the longest length":
-        (f"user-agent: a\n{_line_of(_LONGEST, 'disallow:', '/b')}", "a", "/a", True),
-    "a line that is one octet too long": (
-        f"user-agent: a\n{_line_of(_LONGEST + 1, 'disallow:', '/b')}", "a", "/a",
+    "a line of the maximum length":
+        (f"user-agent: a\n{_padded(_LIMIT, 'disallow:', '/b')}", "a", "/a", True),
+    "a line that is one byte too long": (
+        f"user-agent: a\n{_padded(_LIMIT + 1, 'disallow:', '/b')}", "a", "/a",
         False
     ),
     "a line whose value is cut off": (
-        f"user-agent: a\n{_line_of(_LONGEST + 2, 'disallow:', '/b')}", "a", "/a", True
+        f"user-agent: a\n{_padded(_LIMIT + 2, 'disallow:', '/b')}", "a", "/a", True
     ),
-    "the line behind a cut one": (
-        f"user-agent: a\n{_line_of(_LONGEST + 9, 'x:', '')}\ndisallow: /", "a", "/",
+    "the line after a cut one": (
+        f"user-agent: a\n{_padded(_LIMIT + 9, 'x:', '')}\ndisallow: /", "a", "/",
         False
     ),
     "NUL cuts a line": ("user-agent: a\ndisallow: /a\0b", "a", "/ac", False),
     "NUL in the URL": ("user-agent: a\ndisallow: /a", "a", "/a\0b", False),
     "NUL cuts a URL": ("user-agent: a\ndisallow: /a$", "a", "/a\0b", False),
     "NUL in the agent": ("user-agent: a\0b\ndisallow: /", "a", "/", False),
-    "%41 is not A": ("user-agent: a\ndisallow: /%41", "a", "/A", True),
-    "A is not %41": ("user-agent: a\ndisallow: /A", "a", "/%41", True),
-    "%aa is %AA": ("user-agent: a\ndisallow: /%aa", "a", "/%AA", False),
-    "but not %aa": ("user-agent: a\ndisallow: /%aa", "a", "/%aa", True),
+    "%41 does not match A": ("user-agent: a\ndisallow: /%41", "a", "/A", True),
+    "A does not match %41": ("user-agent: a\ndisallow: /A", "a", "/%41", True),
+    "%aa matches %AA": ("user-agent: a\ndisallow: /%aa", "a", "/%AA", False),
+    "%aa does not match %aa": ("user-agent: a\ndisallow: /%aa", "a", "/%aa", True),
     "é encoded": ("user-agent: a\ndisallow: /é", "a", "/%C3%A9", False),
     "é in the URL": ("user-agent: a\ndisallow: /é", "a", "/é", True),
     "space": ("user-agent: a\ndisallow: /a b", "a", "/a%20b", True),
@@ -106,11 +106,11 @@ def _line_of(length: int, start: str, end: str) -> str:
     "query": ("user-agent: a\ndisallow: /?q", "a", "http://h?q", False),
     "params": ("user-agent: a\ndisallow: /;p", "a", "http://h;p", False),
     "fragment": ("user-agent: a\ndisallow: /$", "a", "http://h#/b", False),
-    "cut": ("user-agent: a\ndisallow: /b$", "a", "http://h/b#c", False),
+    "path and fragment": ("user-agent: a\ndisallow: /b$", "a", "http://h/b#c", False),
     "late ://": ("user-agent: a\ndisallow: /x", "a", "a/x://h/b", False),
     "two ://": ("user-agent: a\ndisallow: /b", "a", "a://h://b/b", True),
 })  # fmt: skip
-def test_google_dialect_decides_to_the_letter(
+def test_google_dialect_reproduces_googles_quirks(
     body: str, agent: str, url: str, *, is_allowed: bool
 ) -> None:
     robots = RobotsTxt.parse(body, dialect=Dialect.GOOGLE, max_bytes=None)
@@ -127,7 +127,7 @@ def test_google_dialect_decides_to_the_letter(
         b"\xef\xbb\xbf\xef\xbb\xbf", b"\xff\xfe", b"\n\xef\xbb\xbf",
     ],
 )  # fmt: skip
-def test_byte_order_mark_is_read_as_google_reads_it(beginning: bytes) -> None:
+def test_byte_order_mark_is_read_the_way_google_reads_it(beginning: bytes) -> None:
     body = beginning + b"user-agent: a\ndisallow: /"
 
     robots = RobotsTxt.parse(body, dialect=Dialect.GOOGLE)
@@ -135,7 +135,7 @@ def test_byte_order_mark_is_read_as_google_reads_it(beginning: bytes) -> None:
     assert robots.can_fetch("a", "/") is google_allows(body, "a", "/")
 
 
-def test_sequence_of_agents_uses_the_first_that_has_a_group() -> None:
+def test_first_agent_with_a_group_is_used() -> None:
     body = "user-agent: b\ndisallow: /b\nuser-agent: *\ndisallow: /c"
     robots = RobotsTxt.parse(body, dialect=Dialect.GOOGLE)
 
@@ -145,7 +145,7 @@ def test_sequence_of_agents_uses_the_first_that_has_a_group() -> None:
 
 
 @pytest.mark.parametrize("key", ["crawl-delay", "request-rate"])
-def test_delay_and_rate_are_read_although_google_does_not(key: str) -> None:
+def test_delay_and_rate_are_read_although_google_ignores_them(key: str) -> None:
     assert GOOGLE.field(key).value == key
     assert GOOGLE.field(f"{key}s").value == "other"
 
@@ -153,11 +153,11 @@ def test_delay_and_rate_are_read_although_google_does_not(key: str) -> None:
 @pytest.mark.parametrize("url", [
     "http://h", "http://h?q", "http://h/é;p?a://b#c", "http://h/a\0b", "http://h//",
 ])  # fmt: skip
-def test_target_of_a_split_url_is_that_of_the_url(url: str) -> None:
+def test_split_url_has_the_same_readings_as_the_url(url: str) -> None:
     assert GOOGLE.readings_of(split_url(url)[1]) == GOOGLE.readings(url)
 
 
-def test_index_html_is_one_rule_that_the_file_writes_once() -> None:
+def test_match_of_a_folder_shows_the_index_html_rule_as_written() -> None:
     body = "user-agent: a\nallow: /x/index.html\ndisallow: /"
     robots = RobotsTxt.parse(body, dialect=Dialect.GOOGLE)
 
@@ -167,7 +167,7 @@ def test_index_html_is_one_rule_that_the_file_writes_once() -> None:
     assert (rule.pattern, rule.line) == ("/x/index.html", 2)
 
 
-def test_lines_are_told_where_one_stands_for_two_rules_before_a_gap() -> None:
+def test_line_numbers_stay_right_after_a_line_that_makes_two_rules() -> None:
     body = "user-agent: a\nallow: /x/index.html\n\nallow: /y"
     robots = RobotsTxt.parse(body, dialect=Dialect.GOOGLE)
 
@@ -176,7 +176,7 @@ def test_lines_are_told_where_one_stands_for_two_rules_before_a_gap() -> None:
     assert lines == [2, 4]
 
 
-def test_rule_that_matches_as_index_html_and_as_its_folder_is_told_once() -> None:
+def test_rule_that_matches_as_index_html_and_as_folder_is_listed_once() -> None:
     body = "user-agent: a\nallow: /x*/index.html\n"
     robots = RobotsTxt.parse(body, dialect=Dialect.GOOGLE)
 
@@ -190,20 +190,22 @@ def test_rule_that_matches_as_index_html_and_as_its_folder_is_told_once() -> Non
     st.sampled_from(["a", "b", "ab", "foobot", "*", ""]),
     st.text(st.sampled_from("/ab:?#;$*%41\0é."), max_size=12),
 )
-def test_any_body_is_decided_as_by_google(body: bytes, agent: str, url: str) -> None:
+def test_any_body_gets_the_same_answer_as_from_google(
+    body: bytes, agent: str, url: str
+) -> None:
     robots = RobotsTxt.parse(body, dialect=Dialect.GOOGLE, max_bytes=None)
 
     assert robots.can_fetch(agent, url) is google_allows(body, agent, url)
 
 
-def test_five_thousand_nasty_decisions_are_those_of_google() -> None:
-    """The long run is `python -m tests.robotstxt.google_fuzz`."""
+def test_five_thousand_nasty_decisions_agree_with_google() -> None:
+    """For a longer run, use `python -m tests.robotstxt.google_fuzz`."""
     decisions = 0
     seed = 0
     while decisions < 5_000:
-        one = case(seed)
+        fuzz_case = case(seed)
 
-        assert differences(one) == [], f"seed {seed}: {one.body!r}"
+        assert differences(fuzz_case) == [], f"seed {seed}: {fuzz_case.body!r}"
 
-        decisions += len(one.questions)
+        decisions += len(fuzz_case.questions)
         seed += 1

@@ -1,4 +1,4 @@
-"""Which rule decides about a target (RFC 9309 §2.2.2, §2.2.3)."""
+"""Which rule is decisive for a target (RFC 9309 §2.2.2, §2.2.3)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _rule_set(rules: Sequence[Record]) -> RuleSet:
     return RuleSet(*sides)
 
 
-def _deciding_line(rule_set: RuleSet, target: str) -> int | None:
+def _decisive_line(rule_set: RuleSet, target: str) -> int | None:
     number = rule_set.decisive(target)
     if number is None:
         return None
@@ -52,15 +52,15 @@ def _matching_lines(rule_set: RuleSet, target: str) -> list[int]:
     return [rule_set.as_written(number)[2] for number in rule_set.matching(target)]
 
 
-def _assert_as_reference(rules: Sequence[Record], *targets: str) -> list[bool]:
-    """Ask each of `targets`, as if it were short, and as if it were long."""
+def _assert_agrees_with_reference(rules: Sequence[Record], *targets: str) -> list[bool]:
+    """Check each of `targets`, both as a short target and as a long one."""
     rule_set = _rule_set(rules)
     answers = []
     for quick_length in (rule_set.quick_length, 0):
         rule_set.quick_length = quick_length
         for target in targets:
             allows = rule_set.allows(target)
-            line = _deciding_line(rule_set, target)
+            line = _decisive_line(rule_set, target)
 
             expected = reference.decisive(rules, target)
             assert allows is reference.allows(rules, target)
@@ -74,28 +74,28 @@ def _assert_as_reference(rules: Sequence[Record], *targets: str) -> list[bool]:
 
 @cases("pattern target is_match", {
     "the root matches itself": ("/", "/", True),
-    "a star alone matches all": ("*", "/", True),
-    "a star to the end matches all": ("*$", "/a", True),
+    "a star alone matches everything": ("*", "/", True),
+    "a star before the end matches everything": ("*$", "/a", True),
     "a star may be empty before the end": ("/*$", "/", True),
-    "the end must be the end": ("/$", "/a", False),
-    "a dollar inside is a dollar": ("/a$b", "/a$b", True),
-    "a dollar inside is no end": ("/a$b", "/a", False),
+    "the end must match the end": ("/$", "/a", False),
+    "a dollar inside matches a dollar": ("/a$b", "/a$b", True),
+    "a dollar inside is not an end": ("/a$b", "/a", False),
     "only the last dollar is the end": ("/a$$", "/a$", True),
-    "the other dollar must be there": ("/a$$", "/a", False),
+    "the other dollar must match": ("/a$$", "/a", False),
     "two stars": ("/a*b*c", "/aXXbYYc/d", True),
-    "parts in another order": ("/a*b*c", "/acb", False),
-    "two stars are one": ("/a**b", "/ab", True),
+    "parts in the wrong order": ("/a*b*c", "/acb", False),
+    "two stars in a row": ("/a**b", "/ab", True),
     "a run of stars before the end": ("/a***$", "/ab", True),
     "parts do not overlap": ("/ab*ba", "/aba", False),
     "parts do not overlap at the end": ("/ab*ba$", "/aba", False),
     "parts that touch": ("/ab*ba$", "/abba", True),
-    "the last place of the end counts": ("/a*b$", "/abab", True),
+    "the end matches its last occurrence": ("/a*b$", "/abab", True),
     "one letter for two parts": ("/a*b*b$", "/ab", False),
-    "a star before everything": ("*a", "/xxa", True),
+    "a leading star": ("*a", "/xxa", True),
     "a pattern without a slash": ("a", "/a", False),
     "a dollar alone": ("$", "/", False),
     "an empty segment": ("/a/*/c", "/a//c", True),
-    "case counts": ("/A", "/a", False),
+    "case matters": ("/A", "/a", False),
     "a target shorter than the prefix": ("/aa", "/a", False),
     "the whole target": ("/a$", "/a", True),
     "start and end touch": ("/a*b$", "/ab", True),
@@ -109,14 +109,14 @@ def _assert_as_reference(rules: Sequence[Record], *targets: str) -> list[bool]:
 })  # fmt: skip
 def test_pattern_matches(pattern: str, target: str, *, is_match: bool) -> None:
     assert reference.matches(pattern, target) is is_match
-    _assert_as_reference([(False, pattern)], target)
+    _assert_agrees_with_reference([(False, pattern)], target)
 
 
-def test_length_counts_rules_that_are_not_empty() -> None:
+def test_length_counts_non_empty_rules() -> None:
     assert len(_rule_set([(False, "/a"), (True, ""), (False, ""), (True, "*")])) == 2
 
 
-def test_weight_grows_with_rules_and_their_patterns() -> None:
+def test_weight_grows_with_the_number_and_length_of_patterns() -> None:
     none, short, long, two = (
         _rule_set([(False, pattern) for pattern in patterns])
         for patterns in ([], ["/a"], ["/" + "a" * 1_000], ["/a", "/b"])
@@ -128,7 +128,7 @@ def test_weight_grows_with_rules_and_their_patterns() -> None:
     assert two.weight == 2 * short.weight
 
 
-def test_rule_sets_of_the_same_lines_are_the_same() -> None:
+def test_rule_sets_from_the_same_lines_are_the_same() -> None:
     first, second = _rule_set([(False, "/a")]), _rule_set([(False, "/a")])
     other = RuleSet(RuleLines(["/a"], [2], ["/a"]))
 
@@ -140,59 +140,58 @@ def test_rule_sets_of_the_same_lines_are_the_same() -> None:
     "longer allow": ([(False, "/a"), (True, "/ab")], 1),
     "longer disallow": ([(True, "/a"), (False, "/ab")], 1),
     "allow wins a tie": ([(False, "/a"), (True, "/a")], 1),
-    "allow wins, in any order": ([(True, "/a"), (False, "/a")], 0),
+    "allow wins in either order": ([(True, "/a"), (False, "/a")], 0),
     "the first of two equals": ([(False, "/a"), (False, "/a")], 0),
-    "a final star is length": ([(False, "/a*"), (True, "/a")], 0),
-    "a star is length": ([(False, "/*b"), (True, "/a")], 0),
-    "the end is length": ([(False, "/abc$"), (True, "/abc")], 0),
+    "a final star counts as length": ([(False, "/a*"), (True, "/a")], 0),
+    "a star counts as length": ([(False, "/*b"), (True, "/a")], 0),
+    "the end counts as length": ([(False, "/abc$"), (True, "/abc")], 0),
     "final stars beat a longer path": ([(True, "/abc"), (False, "/a****")], 1),
-    "stars are length": ([(False, "/*b*c"), (True, "/abc")], 0),
+    "stars count as length": ([(False, "/*b*c"), (True, "/abc")], 0),
     "none matches": ([(False, "/x"), (True, "/y")], None),
 })  # fmt: skip
-def test_longest_pattern_decides(rules: list[Record], number: int | None) -> None:
+def test_longest_pattern_is_decisive(rules: list[Record], number: int | None) -> None:
     assert reference.decisive(rules, "/abc") == number
-    _assert_as_reference(rules, "/abc")
+    _assert_agrees_with_reference(rules, "/abc")
 
 
 @given(_RULES, TARGETS)
-def test_matcher_equals_the_reference(rules: list[Record], target: str) -> None:
-    _assert_as_reference(rules, target)
+def test_matcher_agrees_with_the_reference(rules: list[Record], target: str) -> None:
+    _assert_agrees_with_reference(rules, target)
 
 
-def test_matcher_of_a_thousand_prefixes_equals_the_reference() -> None:
-    """Prefixes of one another, so that both binary searches have chains to climb."""
-    chance = Random(0)  # noqa: S311 (reproducible, no secret)
+def test_matcher_with_a_thousand_prefixes_agrees_with_the_reference() -> None:
+    """Some are prefixes of others, so both binary searches have chains to climb."""
+    rng = Random(0)  # noqa: S311 (reproducible, no secret)
 
     def path() -> str:
-        return "/" + "".join(chance.choices("abc/", k=chance.randrange(4, 9)))
+        return "/" + "".join(rng.choices("abc/", k=rng.randrange(4, 9)))
 
-    rules = [(chance.random() < 0.3, path()) for _ in range(900)]
+    rules = [(rng.random() < 0.3, path()) for _ in range(900)]
     rules += [(is_allow, f"{path}ab"[:-1]) for is_allow, path in rules[:100]]
-    rules += [(chance.random() < 0.3, f"{path()}*{path()}") for _ in range(20)]
-    chance.shuffle(rules)
+    rules += [(rng.random() < 0.3, f"{path()}*{path()}") for _ in range(20)]
+    rng.shuffle(rules)
     targets = [
-        path()[: chance.randrange(3, 9)] + chance.choice(("", "d", "/ab"))
-        for _ in range(100)
+        path()[: rng.randrange(3, 9)] + rng.choice(("", "d", "/ab")) for _ in range(100)
     ]
 
-    assert set(_assert_as_reference(rules, *targets)) == {True, False}
+    assert set(_assert_agrees_with_reference(rules, *targets)) == {True, False}
 
 
-def test_matcher_of_many_wildcards_equals_the_reference() -> None:
-    """Of two letters, so that parts longer than an indexed piece are there."""
-    chance = Random(0)  # noqa: S311 (reproducible, no secret)
+def test_matcher_with_many_wildcards_agrees_with_the_reference() -> None:
+    """With only two letters, even parts longer than an indexed piece occur."""
+    rng = Random(0)  # noqa: S311 (reproducible, no secret)
 
     def letters(most: int) -> str:
-        return "".join(chance.choices("ab", k=chance.randrange(1, most)))
+        return "".join(rng.choices("ab", k=rng.randrange(1, most)))
 
     def pattern() -> str:
-        parts = [letters(11) for _ in range(chance.randrange(1, 4))]
-        return f"/{'*'.join(parts)}{chance.choice(['', '$', '*'])}"
+        parts = [letters(11) for _ in range(rng.randrange(1, 4))]
+        return f"/{'*'.join(parts)}{rng.choice(['', '$', '*'])}"
 
     rules = [(number % 3 == 0, pattern()) for number in range(300)]
     targets = [f"/{letters(25)}{letters(25)}" for _ in range(40)]
 
-    assert set(_assert_as_reference(rules, *targets)) == {True, False}
+    assert set(_assert_agrees_with_reference(rules, *targets)) == {True, False}
 
 
 @cases("rules target", {
@@ -200,15 +199,15 @@ def test_matcher_of_many_wildcards_equals_the_reference() -> None:
     "many rules": (["/*a*a*a*a*a*b"] * 3_000, "/" + "a" * 8_000),
     "only stars": (["/*" + "*" * 8_000 + "x"], "/" + "a" * 8_000),
 })  # fmt: skip
-def test_hostile_patterns_are_answered_at_once(rules: list[str], target: str) -> None:
-    """A matcher that backtracks would not come to an end here."""
+def test_hostile_patterns_are_matched_quickly(rules: list[str], target: str) -> None:
+    """A backtracking matcher would never finish."""
     rule_set = _rule_set([(False, rule) for rule in rules])
 
     assert rule_set.allows(target)
     assert rule_set.decisive(target) is None
 
 
-# More than is cut at once.
+# Longer than `allows_at_once` is willing to split.
 _HUGE = "/*" + "z" * 100_000
 
 
@@ -217,18 +216,19 @@ _HUGE = "/*" + "z" * 100_000
     "none of them matches": ([_HUGE], ["/b"], None),
     "hostile allow rules": (["/a"], [_HUGE], None),
     "hostile, but nothing disallows it": (["/b"], [_HUGE], True),
-    "hostile, but nothing disallows": ([], [_HUGE], True),
+    "hostile, but without disallow rules": ([], [_HUGE], True),
     "prefixes only": (["/a"], [], False),
 })  # fmt: skip
-def test_long_target_is_not_decided_at_once_by_hostile_rules(
+def test_hostile_rules_that_may_be_decisive_give_no_answer_at_once(
     disallows: list[str], allows: list[str], *, answer: bool | None
 ) -> None:
-    rules = [(False, one) for one in disallows] + [(True, one) for one in allows]
+    rules = [(False, pattern) for pattern in disallows]
+    rules += [(True, pattern) for pattern in allows]
 
     assert _rule_set(rules).allows_at_once("/abc") is answer
 
 
-def test_target_is_long_beyond_the_quick_length_only() -> None:
+def test_only_a_target_beyond_the_quick_length_gets_no_answer_at_once() -> None:
     rule_set = _rule_set([(False, "/*" + "z" * 90_000)])
     target = "/" + "a" * (rule_set.quick_length - 1)
 
@@ -236,25 +236,26 @@ def test_target_is_long_beyond_the_quick_length_only() -> None:
     assert rule_set.allows_at_once(target + "a") is None
 
 
-def test_rules_without_wildcards_are_quick_for_any_target_a_server_takes() -> None:
+def test_rules_without_wildcards_are_quick_for_any_realistic_target() -> None:
     rules = [(False, "/a"), (True, "/ab")] * 3_000
 
     assert _rule_set(rules).quick_length > 1_000_000
 
 
 @pytest.mark.parametrize(("count", "is_quick"), [(2_000, True), (2_001, False)])
-def test_very_many_wildcards_are_not_asked_at_once(
+def test_too_many_wildcards_give_no_answer_at_once(
     count: int, *, is_quick: bool
 ) -> None:
-    """To cut each pattern takes long, however short the target is."""
+    """Splitting each pattern takes long, however short the target is."""
     rule_set = _rule_set([(number % 2 == 0, f"/*{number}$") for number in range(count)])
 
     assert (rule_set.allows_at_once("/7") is not None) is is_quick
     assert rule_set.allows("/7") is False
-    assert _deciding_line(rule_set, "/7") == 8
+    assert _decisive_line(rule_set, "/7") == 8
 
 
-def test_rules_that_two_threads_sort_out_decide_as_before() -> None:
+def test_rules_prepared_twice_give_the_same_answers() -> None:
+    """Two threads may prepare them."""
     rules = _rule_set([(False, "/"), (True, "/a*"), (True, "/b*c")])
 
     for _ in range(2):
@@ -266,10 +267,10 @@ def test_rules_that_two_threads_sort_out_decide_as_before() -> None:
 
 
 @pytest.mark.parametrize(("count", "is_ready"), [(2_000, False), (2_001, True)])
-def test_many_allow_rules_are_sorted_out_when_they_are_made(
+def test_many_allow_rules_are_prepared_when_the_rule_set_is_created(
     count: int, *, is_ready: bool
 ) -> None:
-    """Otherwise a question that is answered at once would do it."""
+    """Otherwise `allows_at_once` would have to prepare them."""
     rules = [(True, f"/{number}") for number in range(count)]
 
     rule_set = _rule_set([(False, "/"), *rules])
@@ -286,27 +287,29 @@ def test_many_allow_rules_are_sorted_out_when_they_are_made(
     "a run at the end": ("/a***$", ["/a", ""]),
     "two runs": ("**a**", ["", "a", ""]),
 })  # fmt: skip
-def test_run_of_stars_is_cut_as_one_star(pattern: str, texts: list[str]) -> None:
-    """A rule of half a megabyte of stars was cut into as many parts."""
+def test_run_of_stars_splits_a_pattern_like_one_star(
+    pattern: str, texts: list[str]
+) -> None:
+    """Half a megabyte of stars used to be split into as many parts."""
     assert parts(pattern) == texts
 
 
 @cases("pattern part", {
-    "not the start, although longer": ("/downloads/*.pdf$", ".pdf"),
-    "the last of the longest": ("/a*one*two", "two"),
-    "the start of short parts": ("/downloads/*b", "/downloads/"),
+    "not the start, even if it is longer": ("/downloads/*.pdf$", ".pdf"),
+    "the last of equally long parts": ("/a*one*two", "two"),
+    "the start, if the other parts are short": ("/downloads/*b", "/downloads/"),
 })  # fmt: skip
-def test_telling_part_is_one_that_few_targets_hold(pattern: str, part: str) -> None:
+def test_telling_part_is_one_that_few_targets_contain(pattern: str, part: str) -> None:
     assert telling_part(pattern) == part
 
 
 @cases("count length bound is_shared", {
-    "a usual file": (1, 10, 4_096, True),
-    "a file of very many": (200, 10, 4_096, False),
+    "an ordinary file": (1, 10, 4_096, True),
+    "a file with very many rules": (200, 10, 4_096, False),
     "a long pattern": (1, 50, 4_096, False),
-    "no room": (1, 10, 0, False),
+    "a full table": (1, 10, 0, False),
 })  # fmt: skip
-def test_short_patterns_of_usual_files_are_held_once_for_all(
+def test_short_patterns_of_ordinary_files_are_shared(
     monkeypatch: pytest.MonkeyPatch,
     count: int,
     length: int,

@@ -1,4 +1,4 @@
-"""The one spelling of paths and patterns (RFC 9309 §2.2.2)."""
+"""The normalized spelling of paths and patterns (RFC 9309 §2.2.2)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_each_escape_has_one_spelling() -> None:
         _ESCAPES, st.text(st.characters(max_codepoint=255, exclude_characters="\r\n"))
     )
 )
-def test_normalised_equals_the_reference_and_is_its_own_fixed_point(
+def test_normalizing_agrees_with_the_reference_and_is_idempotent(
     octets: str,
 ) -> None:
     once = normalised_patterns(octets)
@@ -44,7 +44,7 @@ def test_normalised_equals_the_reference_and_is_its_own_fixed_point(
 
 
 @given(st.text())
-def test_octets_of_a_text_read_as_that_text(text: str) -> None:
+def test_text_converted_to_octets_reads_back_unchanged(text: str) -> None:
     octets = as_octets(text)
 
     assert all(ord(character) < 256 for character in octets)
@@ -52,5 +52,5 @@ def test_octets_of_a_text_read_as_that_text(text: str) -> None:
     assert readable(octets) == text
 
 
-def test_octets_that_are_no_utf8_read_as_replacement_characters() -> None:
+def test_invalid_utf8_reads_as_replacement_characters() -> None:
     assert readable("/\xff\xe9") == "/��"

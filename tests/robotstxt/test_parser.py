@@ -1,4 +1,4 @@
-"""How a robots.txt is cut into lines, records and groups."""
+"""How a robots.txt is split into lines, records and groups."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 
 _DIALECTS = pytest.mark.parametrize("dialect", Dialect, ids=lambda one: one.value)
 
-_NO_LINE_ENDS = [
+_NOT_LINE_ENDS = [
     pytest.param(b"\x0b", id="VT"), pytest.param(b"\x0c", id="FF"),
     pytest.param(b"\x1c", id="FS"), pytest.param(b"\x1d", id="GS"),
-    pytest.param(b"\x1e", id="RS"), pytest.param(b"\x85", id="octet 85"),
-    pytest.param(b"\xa0", id="octet A0"), pytest.param(b"\xc2\x85", id="NEL"),
+    pytest.param(b"\x1e", id="RS"), pytest.param(b"\x85", id="byte 85"),
+    pytest.param(b"\xa0", id="byte A0"), pytest.param(b"\xc2\x85", id="NEL"),
     pytest.param(b"\xc2\xa0", id="no-break space"),
     pytest.param(b"\xe2\x80\xa8", id="line separator"),
 ]  # fmt: skip
 
 
 def _groups(body: bytes, *, dialect: Dialect = Dialect.RFC9309) -> list[list[str]]:
-    """The tokens of each group."""
+    """Each group's tokens."""
     robots = RobotsTxt.parse(body, dialect=dialect)
     return [list(group.tokens) for group in robots.groups]
 
 
 def _rules(body: bytes, *, dialect: Dialect = Dialect.RFC9309) -> list[str]:
-    """The rules of all groups as lines with their numbers."""
+    """The rules of all groups as text, each after its line number."""
     robots = RobotsTxt.parse(body, dialect=dialect)
     return [f"{rule.line} {rule}" for group in robots.groups for rule in group.rules]
 
@@ -62,8 +62,8 @@ def test_lines_end_with_cr_lf_or_crlf(
 
 
 @_DIALECTS
-@pytest.mark.parametrize("octets", _NO_LINE_ENDS[2:])
-def test_other_octets_are_no_white_space(octets: bytes, dialect: Dialect) -> None:
+@pytest.mark.parametrize("octets", _NOT_LINE_ENDS[2:])
+def test_other_bytes_are_not_white_space(octets: bytes, dialect: Dialect) -> None:
     body = b"User-agent: a\n" + octets + b"Disallow: /b\nDisallow: /c" + octets
 
     (group,) = RobotsTxt.parse(body, dialect=dialect).groups
@@ -74,10 +74,10 @@ def test_other_octets_are_no_white_space(octets: bytes, dialect: Dialect) -> Non
 
 @_DIALECTS
 @cases("line pattern", {
-    "as usual": (b"Disallow: /b", "/b"),
+    "usual spelling": (b"Disallow: /b", "/b"),
     "no space": (b"Disallow:/b", "/b"),
     "white space everywhere": (b"  Disallow\t :\t /b \t", "/b"),
-    "any case": (b"dIsAlLoW: /b", "/b"),
+    "any letter case": (b"dIsAlLoW: /b", "/b"),
     "a comment without a space": (b"Disallow: /b#c", "/b"),
     "a comment with a colon": (b"Disallow: /b # c: d", "/b"),
     "a comment instead of a value": (b"Disallow: # /b", ""),
@@ -85,8 +85,8 @@ def test_other_octets_are_no_white_space(octets: bytes, dialect: Dialect) -> Non
     "a colon in the value": (b"Disallow: /b:c", "/b:c"),
     "two colons": (b"Disallow:: /b", ": /b"),
     "a space in the value": (b"Disallow: /b c", "/b c"),
-    "a space behind the slash": (b"Disallow: / b", "/ b"),
-    "no UTF-8": (b"Disallow: /\xff", "/�"),
+    "a space after the slash": (b"Disallow: / b", "/ b"),
+    "invalid UTF-8": (b"Disallow: /\xff", "/�"),
     "UTF-8": (b"Disallow: /\xc3\xa9", "/é"),
 })  # fmt: skip
 def test_record_is_field_colon_value_and_comment(
@@ -102,7 +102,7 @@ def test_record_is_field_colon_value_and_comment(
     b"x-disallow: /b", b"disallow#: /b", b"disallow/b",
 ])  # fmt: skip
 @_DIALECTS
-def test_line_that_is_no_rule_is_ignored(line: bytes, dialect: Dialect) -> None:
+def test_line_that_is_not_a_rule_is_ignored(line: bytes, dialect: Dialect) -> None:
     body = b"User-agent: a\n" + line + b"\nDisallow: /c"
 
     assert _rules(body, dialect=dialect) == ["3 Disallow: /c"]
@@ -125,7 +125,7 @@ def test_line_that_is_no_rule_is_ignored(line: bytes, dialect: Dialect) -> None:
         (b"User-agent: a\nfoo: bar\nbaz\nUser-agent: b\nAllow: /", [["a", "b"]]),
     "a rule before all groups":
         (b"Disallow: /\nUser-agent: a\nUser-agent: b", [["a", "b"]]),
-    "one token thrice":
+    "one token three times":
         (b"User-agent: a\nUser-agent: a\nUser-agent: A/1", [["a", "a", "a"]]),
     "no token": (b"User-agent:\nDisallow: /", [[""]]),
     "any agent": (b"User-agent: *\nAllow: /", [["*"]]),
@@ -136,35 +136,35 @@ def test_line_that_is_no_rule_is_ignored(line: bytes, dialect: Dialect) -> None:
     "no user-agent line": (b"Allow: /", []),
     "nothing": (b"", []),
 })  # fmt: skip
-def test_groups_are_runs_of_user_agent_lines_and_what_follows(
+def test_group_is_a_run_of_user_agent_lines_and_the_lines_after_it(
     body: bytes, groups: list[list[str]], dialect: Dialect
 ) -> None:
     assert _groups(body, dialect=dialect) == groups
 
 
-@cases("body limit counted", {
+@cases("body limit kept", {
     "no limit": (b"ab\ncd", None, b"ab\ncd"),
     "exactly the limit": (b"ab\ncd", 5, b"ab\ncd"),
-    "only the last line end is beyond": (b"ab\ncd\n", 5, b"ab\ncd"),
-    "CR stands at the limit": (b"ab\rcd\rx", 5, b"ab\rcd"),
+    "only the last line end is beyond it": (b"ab\ncd\n", 5, b"ab\ncd"),
+    "CR at the limit": (b"ab\rcd\rx", 5, b"ab\rcd"),
     "the last line is cut": (b"ab\ncd", 4, b"ab\n"),
     "the last line is cut, CR": (b"ab\rcd", 4, b"ab\r"),
     "between CR and LF": (b"ab\r\ncd", 3, b"ab\r"),
-    "right behind a line end": (b"ab\ncd", 3, b"ab\n"),
+    "right after a line end": (b"ab\ncd", 3, b"ab\n"),
     "one line, cut": (b"abcd", 3, b""),
-    "nothing counts": (b"abcd", 0, b""),
-    "nothing counts before a line end": (b"\nabcd", 0, b""),
-    "nothing there": (b"", 0, b""),
+    "a limit of 0": (b"abcd", 0, b""),
+    "a limit of 0 before a line end": (b"\nabcd", 0, b""),
+    "an empty body": (b"", 0, b""),
 })  # fmt: skip
-def test_only_whole_lines_within_the_limit_count(
-    body: bytes, limit: int | None, counted: bytes
+def test_only_whole_lines_within_the_limit_are_read(
+    body: bytes, limit: int | None, kept: bytes
 ) -> None:
     """RFC 9309 §2.5."""
-    assert first_lines(body, limit) == counted
+    assert first_lines(body, limit) == kept
 
 
-def test_rule_that_the_limit_cuts_does_not_count() -> None:
-    """Cut to "Disallow: /", it would close the whole site."""
+def test_rule_cut_by_the_limit_is_ignored() -> None:
+    """Cut to "Disallow: /", it would block the whole site."""
     body = b"User-agent: a\nAllow: /a\nDisallow: /private"
 
     robots = RobotsTxt.parse(body, max_bytes=len(body) - len("private"))
@@ -198,7 +198,7 @@ def _facts(body: bytes, *, dialect: Dialect) -> Sequence[object]:
 
 @_DIALECTS
 @given(BODIES, st.data())
-def test_any_mix_of_line_ends_reads_the_same(
+def test_any_mix_of_line_ends_parses_the_same(
     dialect: Dialect, body: bytes, data: st.DataObject
 ) -> None:
     lines = body.replace(b"\r", b"\n").split(b"\n")
@@ -228,7 +228,7 @@ def test_vertical_space_is_white_space_for_google_only(octet: bytes) -> None:
     assert _rules(body) == []
 
 
-def test_known_field_that_nothing_reads_is_another_line(
+def test_known_field_that_nothing_reads_is_kept_as_an_other_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A new member of `LineKind` is such a field until something reads it."""

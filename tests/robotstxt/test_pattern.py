@@ -15,13 +15,13 @@ from tests.tables import cases
 # Longer targets are searched without an index.
 _LONGEST_INDEXED = 32_768
 
-# Of two letters, so that the pieces of long parts occur in many places.
+# Only two letters, so that pieces of long parts occur in many places.
 _PARTS = st.lists(st.text("ab", max_size=24), min_size=1, max_size=5)
 
 
 @st.composite
 def _nearly_matching(draw: st.DrawFn) -> tuple[str, str]:
-    """A pattern, and a target that holds its parts, mostly in their order."""
+    """A pattern and a target that contains its parts, mostly in order."""
     start, *parts = draw(_PARTS)
     end = draw(st.sampled_from(["$", "*$", "", "*x"]))
     pattern = "/" + "*".join([start, *parts]) + end
@@ -29,7 +29,7 @@ def _nearly_matching(draw: st.DrawFn) -> tuple[str, str]:
     gaps = draw(st.lists(st.text("abc", max_size=9), max_size=len(parts) + 1))
     pieces = chain.from_iterable(zip_longest(gaps, order, fillvalue=""))
     target = "/" + start + "".join(pieces)
-    lost = draw(st.integers(-len(target), len(target)))  # for half of them, nothing
+    lost = draw(st.integers(-len(target), len(target)))  # none, half the time
     return pattern, target if lost <= 0 else target[:lost] + target[lost + 1 :]
 
 
@@ -41,7 +41,7 @@ def _assert_all_agree(pattern: str, target: str) -> bool:
 
 
 @given(_nearly_matching())
-def test_target_of_two_letters_is_matched_as_by_the_reference(
+def test_matching_agrees_with_the_reference(
     case: tuple[str, str],
 ) -> None:
     _assert_all_agree(*case)
@@ -49,13 +49,13 @@ def test_target_of_two_letters_is_matched_as_by_the_reference(
 
 @settings(max_examples=40)
 @given(_nearly_matching(), st.sampled_from([0, 1, 30_000]))
-def test_target_beyond_the_limit_is_matched_as_by_the_reference(
-    case: tuple[str, str], more: int
+def test_matching_around_the_index_limit_agrees_with_the_reference(
+    case: tuple[str, str], extra: int
 ) -> None:
     pattern, short = case
-    place = len(short) // 2
-    room = _LONGEST_INDEXED - len(short) + more
-    target = short[:place] + "c" * room + short[place:]
+    middle = len(short) // 2
+    padding = _LONGEST_INDEXED - len(short) + extra
+    target = short[:middle] + "c" * padding + short[middle:]
 
     _assert_all_agree(pattern, target)
 
@@ -64,27 +64,27 @@ def test_target_beyond_the_limit_is_matched_as_by_the_reference(
     "a part of one piece": ("/*abababab", "/abababab", True),
     "a part of two pieces": ("/*ababababa", "/ababababa", True),
     "its last piece is wrong": ("/*ababababb", "/ababababa", False),
-    "its first piece is not there": ("/*babababab", "/aabababab", False),
-    "its pieces in another order": ("/*aaaaaaaabbbbbbbbc", "/bbbbbbbbcaaaaaaaa", False),
+    "its first piece is missing": ("/*babababab", "/aabababab", False),
+    "its pieces in wrong order": ("/*aaaaaaaabbbbbbbbc", "/bbbbbbbbcaaaaaaaa", False),
     "its pieces apart": ("/*aaaaaaaabbbbbbbbb", "/aaaaaaaacbbbbbbbbb", False),
     "a long part that occurs too early":
         ("/aaaaaaaabb*aaaaaaaabb", "/aaaaaaaabbaaaaaaaab", False),
-    "longer than all": ("/*" + "a" * 40, "/" + "a" * 39, False),
+    "a part longer than the target": ("/*" + "a" * 40, "/" + "a" * 39, False),
 })  # fmt: skip
 def test_pattern_matches(pattern: str, target: str, *, is_match: bool) -> None:
     assert _assert_all_agree(pattern, target) is is_match
 
 
-@pytest.mark.parametrize("room", [_LONGEST_INDEXED - 40, _LONGEST_INDEXED])
+@pytest.mark.parametrize("padding", [_LONGEST_INDEXED - 40, _LONGEST_INDEXED])
 @cases("pattern start end is_match", {
     "a part at the start": ("/*ab", "/ab", "", True),
-    "a part that is needed twice": ("/*ab*ab", "/ab", "", False),
-    "a part that the room completes": ("/*abc*", "/ab", "", True),
-    "one too few": ("/*aaaaaaaaaab", "/", "aaaaaaaaab", False),
+    "a part needed twice": ("/*ab*ab", "/ab", "", False),
+    "a part completed by the padding": ("/*abc*", "/ab", "", True),
+    "one letter too few": ("/*aaaaaaaaaab", "/", "aaaaaaaaab", False),
 })  # fmt: skip
-def test_target_around_the_limit_is_matched(
-    pattern: str, start: str, end: str, room: int, *, is_match: bool
+def test_pattern_matches_target_around_the_index_limit(
+    pattern: str, start: str, end: str, padding: int, *, is_match: bool
 ) -> None:
-    target = f"{start}{'c' * room}{end}"
+    target = f"{start}{'c' * padding}{end}"
 
     assert _assert_all_agree(pattern, target) is is_match

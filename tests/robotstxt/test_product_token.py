@@ -1,4 +1,4 @@
-"""What callers call their agents, and which product tokens these are."""
+"""The product tokens of agent names and User-Agent headers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAC = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7)"
 _IPHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X)"
 _IOS_WEBKIT = "AppleWebKit/605.1.15 (KHTML, like Gecko)"
 
-# As crawlers send them, or as user-agent lines of real files have them.
+# As sent by crawlers, or as written in user-agent lines of real files.
 CRAWLERS = {
     f"{_ANDROID} (compatible; Googlebot/2.1; +http://www.google.com/bot.html)":
         "googlebot",
@@ -87,7 +87,7 @@ CRAWLERS = {
 
 BROWSERS = {
     "Chrome": _CHROME,
-    "Chrome without a window": _CHROME.replace("Chrome", "HeadlessChrome"),
+    "headless Chrome": _CHROME.replace("Chrome", "HeadlessChrome"),
     "Chrome on Android": _ANDROID,
     "Chrome on iOS":
         f"{_IPHONE} {_IOS_WEBKIT} CriOS/130.0.6723.90 Mobile/15E148 Safari/604.1",
@@ -107,8 +107,8 @@ BROWSERS = {
     "Internet Explorer 11":
         "Mozilla/5.0 (Windows NT 10.0; WOW64; Trident/7.0; rv:11.0) like Gecko",
     "Internet Explorer 6": "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)",
-    "Chromium of Ubuntu": _CHROME.replace("Chrome/", "Ubuntu Chromium/80.0 Chrome/"),
-    "Chromium of Raspbian": _CHROME.replace("Chrome/", "Raspbian Chromium/8 Chrome/"),
+    "Chromium on Ubuntu": _CHROME.replace("Chrome/", "Ubuntu Chromium/80.0 Chrome/"),
+    "Chromium on Raspbian": _CHROME.replace("Chrome/", "Raspbian Chromium/8 Chrome/"),
     "Pale Moon": "Mozilla/5.0 (X11; Linux x86_64; rv:102.0) Gecko/20100101 Goanna/6.7"
         " Firefox/102.0 PaleMoon/33.3.1",
     "Basilisk": "Mozilla/5.0 (X11; Linux x86_64; rv:60.9) Gecko/20100101 Goanna/4.1"
@@ -127,17 +127,17 @@ BROWSERS = {
     "Konqueror": "Mozilla/5.0 (compatible; Konqueror/4.5) KHTML/4.5.4 (like Gecko)",
     "Opera before Chromium":
         "Opera/9.80 (Windows NT 6.1; WOW64) Presto/2.12.388 Version/12.18",
-    "no more than its beginning": "Mozilla/5.0",
-    "versions that stand apart": "Mozilla 5.0 (X11; Linux) Gecko Firefox 99.9",
-    "compatible to nothing": "Mozilla/5.0 (compatible; )",
+    "only the first product": "Mozilla/5.0",
+    "versions separated by spaces": "Mozilla 5.0 (X11; Linux) Gecko Firefox 99.9",
+    "compatible with nothing": "Mozilla/5.0 (compatible; )",
     "a name beyond 500 characters": f"Mozilla/5.0 ({'a ' * 250}) ExampleBot/1.0",
-    "compatible to a URL": "Mozilla/5.0 (compatible; +http://example.org/)",
+    "compatible with a URL": "Mozilla/5.0 (compatible; +http://example.org/)",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("header", "token"), CRAWLERS.items(), ids=CRAWLERS.values())
-def test_header_of_a_crawler_is_reduced_to_its_name(header: str, token: str) -> None:
-    """Only a name behind "compatible;" counted, and only in lower case."""
+def test_crawlers_header_is_reduced_to_its_name(header: str, token: str) -> None:
+    """Only a name after "compatible;" used to count, and only in lower case."""
     robots = RobotsTxt.parse(f"User-agent: {header}\nDisallow: /")
 
     assert product_tokens(header) == (token,)
@@ -145,8 +145,8 @@ def test_header_of_a_crawler_is_reduced_to_its_name(header: str, token: str) -> 
 
 
 @pytest.mark.parametrize("header", BROWSERS.values(), ids=BROWSERS)
-def test_header_of_a_browser_names_no_crawler(header: str) -> None:
-    """It asked as "mozilla", and bound all browsers on a user-agent line."""
+def test_browsers_header_does_not_name_a_crawler(header: str) -> None:
+    """It used to mean "mozilla"; on a user-agent line, that matched every browser."""
     robots = RobotsTxt.parse(f"User-agent: {header}\nDisallow: /")
 
     with pytest.raises(InvalidProductTokenError) as caught:
@@ -164,7 +164,7 @@ def test_header_of_a_browser_names_no_crawler(header: str) -> None:
     "digits alone": ("008", "008"),
     "dots": ("sitecheck.internetseer.com", "sitecheck.internetseer.com"),
     "underscore and hyphen": ("my_bot-news", "my_bot-news"),
-    "the star is any agent": ("*", "*"),
+    "the star": ("*", "*"),
     "the star with white space": (" * ", "*"),
     "a header with a URL in its comment":
         ("ExampleBot/1.0 (+https://example.org/bot)", "examplebot"),
@@ -175,7 +175,7 @@ def test_header_of_a_browser_names_no_crawler(header: str) -> None:
     "upper-case letters outside ASCII": ("ÄBOT", "äbot"),
     "vowel signs": ("हिन्दी-bot", "हिन्दी-bot"),
     "spaces and punctuation outside ASCII": ("Foobot\xa0… x", "foobot"),
-    "the word of a browser alone": ("Mozilla", "mozilla"),
+    "Mozilla alone": ("Mozilla", "mozilla"),
     "a star before a name is no token": ("*bot", None),
 })  # fmt: skip
 def test_agent_is_reduced_to_its_product_token(agent: str, token: str | None) -> None:
@@ -219,7 +219,7 @@ def test_sequence_keeps_its_order(agents: list[str] | tuple[str, ...]) -> None:
     "bytearray": (bytearray(b"a"), ["to be a str, got 97"]),
     "URL in a list": (["a", "http://h/"], ["swapped?", "'http://h/'"]),
 })  # fmt: skip
-def test_agent_without_a_token_raises_an_error_that_names_it(
+def test_agent_without_a_token_raises_an_error_that_quotes_it(
     agent: object, words: list[str]
 ) -> None:
     with pytest.raises(InvalidProductTokenError) as caught:
@@ -233,7 +233,7 @@ def test_agent_without_a_token_raises_an_error_that_names_it(
     "https://user:s3cret@host/", "//user:s3cret@host/", b"https://user:s3cret@host/",
     yarl.URL("https://user:s3cret@host/"), [b"https://user:s3cret@host/"],
 ], ids=repr)  # fmt: skip
-def test_password_of_a_url_in_its_place_is_not_shown(agent: Any) -> None:  # noqa: ANN401 (the mistake under test)
+def test_password_in_a_url_passed_as_the_agent_is_not_shown(agent: Any) -> None:  # noqa: ANN401 (the mistake under test)
     with pytest.raises(InvalidProductTokenError) as caught:
         product_tokens(agent)
 

@@ -18,10 +18,10 @@ from robotsgate.robotstxt._records import (
     ("nan", None), ("1_0", None), ("1,5", None), ("1.2.3", None), ("10s", 10.0),
     ("1.5M", 90.0), ("1h", 3600.0), ("1d", 86400.0), ("s", None), ("10 s", None),
     ("10ss", None), ("1 0", None), ("\xb2", None), ("0x10", None),
-    pytest.param("9" * 400, None, id="beyond every float"),
-    pytest.param("9" * 5000, None, id="beyond the digits that int takes"),
+    pytest.param("9" * 400, None, id="too large for a float"),
+    pytest.param("9" * 5000, None, id="more digits than int accepts"),
 ])  # fmt: skip
-def test_crawl_delay_is_a_plain_finite_number_with_or_without_a_unit(
+def test_crawl_delay_is_a_plain_finite_number_with_an_optional_unit(
     value: str, seconds: float | None
 ) -> None:
     assert crawl_delay_seconds(value) == seconds
@@ -34,9 +34,9 @@ def test_crawl_delay_is_a_plain_finite_number_with_or_without_a_unit(
     ("5", None), ("1/", None), ("/5", None), ("1/0", None), ("0/5", None),
     ("1/s", None), ("1.5/5", None), ("-1/5", None), ("1/-5", None), ("1/5x", None),
     ("1/5/2", None), ("a/b", None), ("inf/5", None), ("1/inf", None),
-    pytest.param("1/" + "9" * 400, None, id="a period beyond every float"),
+    pytest.param("1/" + "9" * 400, None, id="a period too large for a float"),
 ])  # fmt: skip
-def test_request_rate_is_a_number_of_requests_in_a_period(
+def test_request_rate_is_a_number_of_requests_per_period(
     value: str, expected: tuple[int, float] | None
 ) -> None:
     rate = expected and RequestRate(requests=expected[0], seconds=expected[1])
@@ -45,7 +45,7 @@ def test_request_rate_is_a_number_of_requests_in_a_period(
 
 
 def test_request_rate_has_a_finite_period() -> None:
-    """A period whose number is finite overflowed once its unit was applied."""
+    """A finite number used to overflow once its unit was applied."""
     assert request_rate("1/" + "9" * 308 + "h") is None
 
 

@@ -1,4 +1,4 @@
-"""The default dialect, and the examples of the specifications in both dialects."""
+"""The default dialect, and the specifications' examples in both dialects."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _PATH_EXAMPLES = {
         for path in paths
     ],
 )
-def test_path_example_of_googles_specification(
+def test_path_example_from_googles_specification(
     pattern: str, path: str, dialect: Dialect, *, is_match: bool
 ) -> None:
     disallowing = RobotsTxt.parse(
@@ -83,12 +83,12 @@ def test_path_example_of_googles_specification(
 @cases("path allow disallow is_allowed", {
     "the longer allow wins": ("/page", "/p", "/", True),
     "allow wins a tie": ("/folder/page", "/folder", "/folder", True),
-    "the longer star wins": ("/page.htm", "/page", "/*.htm", False),
-    "allow wins a star's tie": ("/page.php5", "/page", "/*.ph", True),
+    "the longer pattern with a star wins": ("/page.htm", "/page", "/*.htm", False),
+    "allow wins a tie with a star": ("/page.php5", "/page", "/*.ph", True),
     "the root alone is allowed": ("/", "/$", "/", True),
-    "the rest of it is not": ("/page.htm", "/$", "/", False),
+    "the other pages are not": ("/page.htm", "/$", "/", False),
 })  # fmt: skip
-def test_precedence_example_of_googles_specification(
+def test_precedence_example_from_googles_specification(
     path: str, allow: str, disallow: str, dialect: Dialect, *, is_allowed: bool
 ) -> None:
     rules = [f"Allow: {allow}", f"Disallow: {disallow}"]
@@ -115,14 +115,14 @@ disallow: /group-3
 @cases("agent group", {
     "its own group": ("Googlebot-News", "googlebot-news"),
     "not a longer token's group": ("Googlebot", "googlebot"),
-    "the fallback": (["Googlebot-Image", "Googlebot"], "googlebot"),
-    "no fallback unless asked for": ("Googlebot-Image", "*"),
+    "the second agent in a list": (["Googlebot-Image", "Googlebot"], "googlebot"),
+    "no second agent unless listed": ("Googlebot-Image", "*"),
     "not a token within a token": ("Storebot-Google", "*"),
     "any other agent": ("Otherbot", "*"),
     "any agent": ("*", "*"),
 })  # fmt: skip
 def test_most_specific_group_is_used(agent: str | list[str], group: str) -> None:
-    """The user-agent precedence example of Google's specification."""
+    """The user-agent precedence example from Google's specification."""
     robots = RobotsTxt.parse(_GOOGLE_AGENTS)
     number = {"googlebot-news": 1, "*": 2, "googlebot": 3}[group]
 
@@ -177,19 +177,19 @@ disallow: /
 @_DIALECTS
 @cases("body agent blocked", {
     "groups are merged": (_MERGED, "googlebot-news", ["/fish", "/shrimp"]),
-    "the star's group is not": (_MERGED, "other", ["/carrots"]),
+    "the fallback group is not merged": (_MERGED, "other", ["/carrots"]),
     "the first group": (_SHARED, "a", ["/c"]),
     "the second group": (_SHARED, "b", ["/d"]),
-    "e of the shared group": (_SHARED, "e", ["/g"]),
-    "f of the shared group": (_SHARED, "f", ["/g"]),
+    "agent e of the shared group": (_SHARED, "e", ["/g"]),
+    "agent f of the shared group": (_SHARED, "f", ["/g"]),
     "the group without rules": (_SHARED, "h", []),
-    "no group": (_SHARED, "x", []),
+    "an agent without a group": (_SHARED, "x", []),
     "before the sitemap": (_AROUND_A_SITEMAP, "a", ["/"]),
     "after the sitemap": (_AROUND_A_SITEMAP, "b", ["/"]),
     "before the delay": (_AROUND_A_DELAY, "a", ["/"]),
     "after the delay": (_AROUND_A_DELAY, "b", ["/"]),
 })  # fmt: skip
-def test_grouping_example_of_googles_specification(
+def test_grouping_example_from_googles_specification(
     body: str, agent: str, blocked: list[str], dialect: Dialect
 ) -> None:
     robots = RobotsTxt.parse(body, dialect=dialect)
@@ -244,7 +244,7 @@ Disallow: /example/page/disallowed.gif
     (_LONGEST, "foobot", "/example/page/allowed.gif", True),
     (_LONGEST, "otherbot", "/example/page/disallowed.gif", True),
 ])  # fmt: skip
-def test_example_of_rfc_9309(
+def test_example_from_rfc_9309(
     body: str, agent: str, path: str, dialect: Dialect, *, is_allowed: bool
 ) -> None:
     """RFC 9309 §5.1, §5.2."""
@@ -257,29 +257,29 @@ def test_example_of_rfc_9309(
     "plain text": ("/foo/bar?baz=quz", "/foo/bar?baz=quz"),
     "reserved characters, encoded on both sides":
         ("/foo/bar?baz=https%3A%2F%2Ffoo.bar", "/foo/bar?baz=https%3A%2F%2Ffoo.bar"),
-    "reserved characters, as they are on both sides":
+    "reserved characters, literal on both sides":
         ("/foo/bar?baz=https://foo.bar", "/foo/bar?baz=https://foo.bar"),
     "outside ASCII on both sides": ("/foo/bar/ツ", "/foo/bar/ツ"),
     "encoded in the URL": ("/foo/bar/ツ", "/foo/bar/%E3%83%84"),
     "encoded in the file": ("/foo/bar/%E3%83%84", "/foo/bar/ツ"),
-    "lower-case digits": ("/foo/bar/%e3%83%84", "/foo/bar/%E3%83%84"),
-    "unreserved, encoded": ("/foo/bar/%62%61%7A", "/foo/bar/baz"),
-    "unreserved, in the URL": ("/foo/bar/baz", "/foo/bar/%62%61%7A"),
-    "an encoded star is a star of the URL":
+    "lower-case hex digits": ("/foo/bar/%e3%83%84", "/foo/bar/%E3%83%84"),
+    "unreserved, encoded in the file": ("/foo/bar/%62%61%7A", "/foo/bar/baz"),
+    "unreserved, encoded in the URL": ("/foo/bar/baz", "/foo/bar/%62%61%7A"),
+    "an encoded star matches a star in the URL":
         ("/path/file-with-a-%2A.html", "/path/file-with-a-*.html"),
-    "an encoded dollar is a dollar": ("/path/foo-%24", "/path/foo-$"),
+    "an encoded dollar matches a dollar": ("/path/foo-%24", "/path/foo-$"),
     "encoded on both sides": ("/path/foo-%24", "/path/foo-%24"),
     "a star matches an encoded star": ("/path/*", "/path/%2A"),
     "a space is sent encoded": ("/a b", "/a%20b"),
-    "a space of the URL": ("/a%20b", "/a b"),
-    "what no URI may hold": ('/"<>', "/%22%3C%3E"),
+    "a space in the URL": ("/a%20b", "/a b"),
+    "characters not allowed in a URI": ('/"<>', "/%22%3C%3E"),
     "a lone percent sign": ("/100%", "/100%25"),
     "a dollar inside": ("/a$b", "/a$b"),
     "a dollar inside, encoded in the URL": ("/a$b", "/a%24b"),
     "dot segments that change nothing": ("/a", "/a/./c/../b"),
     "dots in a query stay": ("/?a=/../b", "/?a=/../b"),
 })  # fmt: skip
-def test_rule_matches_each_spelling_of_its_path(rule: str, path: str) -> None:
+def test_rule_matches_every_spelling_of_its_path(rule: str, path: str) -> None:
     """RFC 9309 §2.2.2, §2.2.3."""
     robots = RobotsTxt.parse(f"User-agent: a\nAllow: {rule}\nDisallow: /")
 
@@ -292,19 +292,19 @@ def test_rule_matches_each_spelling_of_its_path(rule: str, path: str) -> None:
 
 
 @cases("rule path", {
-    "an encoded slash is no slash": ("/a%2Fb", "/a/b"),
-    "a slash is no encoded slash": ("/a/b", "/a%2Fb"),
+    "an encoded slash is not a slash": ("/a%2Fb", "/a/b"),
+    "a slash is not an encoded slash": ("/a/b", "/a%2Fb"),
     "an encoded question mark": ("/a%3Fb", "/a?b"),
     "an encoded colon": ("/a%3Ab", "/a:b"),
-    "an encoded star is no star": ("/a%2A", "/ab"),
-    "an encoded dollar is no end": ("/a%24", "/a"),
+    "an encoded star is not a wildcard": ("/a%2A", "/ab"),
+    "an encoded dollar is not an end": ("/a%24", "/a"),
     "nothing is decoded twice": ("/a%2561", "/aa"),
-    "case counts after decoding": ("/A", "/%61"),
+    "case matters after decoding": ("/A", "/%61"),
     "UTF-8 is not latin-1": ("/é", "/%e9"),
     "a pattern must begin with a slash": ("%2Fa", "/a"),
     "a pattern without a slash": ("a", "/a"),
 })  # fmt: skip
-def test_rule_does_not_match_another_path(rule: str, path: str) -> None:
+def test_rule_does_not_match_a_different_path(rule: str, path: str) -> None:
     robots = RobotsTxt.parse(f"User-agent: a\nDisallow: {rule}")
 
     assert robots.can_fetch("a", path)
@@ -320,8 +320,10 @@ def test_rule_does_not_match_another_path(rule: str, path: str) -> None:
         min_size=1,
     )
 )
-def test_patterns_have_the_spelling_of_the_reference(values: list[list[str]]) -> None:
-    """Neither an escape nor a final "$" reaches over the end of a line."""
+def test_spelling_of_patterns_agrees_with_the_reference(
+    values: list[list[str]],
+) -> None:
+    """Neither an escape nor a final "$" extends past the end of a line."""
     patterns = ["".join(value) for value in values]
 
     spelt = RFC9309.spelling("\n".join(patterns))
@@ -332,11 +334,11 @@ def test_patterns_have_the_spelling_of_the_reference(values: list[list[str]]) ->
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_target_is_plain_ascii_and_has_one_spelling(text: str) -> None:
-    for once in RFC9309.readings(f"/{text}"):
-        assert once.startswith("/")
-        assert once.isascii()
-        assert not set(once) & set(' *$#"<>\\^`{|}')
-        assert RFC9309.readings(once)[0] == once
+    for reading in RFC9309.readings(f"/{text}"):
+        assert reading.startswith("/")
+        assert reading.isascii()
+        assert not set(reading) & set(' *$#"<>\\^`{|}')
+        assert RFC9309.readings(reading)[0] == reading
 
 
 @pytest.mark.parametrize(("url", "target"), [
@@ -351,7 +353,7 @@ def test_target_is_path_and_query(url: str, target: str) -> None:
 @pytest.mark.parametrize(
     "url", ["https://h", "https://h/é?a/../b#c", "https://h/a/../b*$", "http://h/\\a"]
 )
-def test_target_of_a_split_url_is_that_of_the_url(url: str) -> None:
+def test_split_url_has_the_same_readings_as_the_url(url: str) -> None:
     assert RFC9309.readings_of(split_url(url)[1]) == RFC9309.readings(url)
 
 
@@ -359,9 +361,9 @@ def test_target_of_a_split_url_is_that_of_the_url(url: str) -> None:
 def test_url_that_is_neither_absolute_nor_a_path_raises(url: object) -> None:
     robots = RobotsTxt.parse("User-agent: a\nDisallow: /")
 
-    for ask in (robots.can_fetch, robots.match):
+    for method in (robots.can_fetch, robots.match):
         with pytest.raises(InvalidURLError) as caught:
-            ask("a", url)
+            method("a", url)
         assert caught.value.url is url
 
 
@@ -388,19 +390,19 @@ def test_robots_txt_itself_is_allowed(url: str, *, is_robots_txt: bool) -> None:
     "escaped, resolved": ("/public/%2e%2E/private/x", 2),
     "half escaped, resolved": ("/public/.%2e/private/x", 2),
     "not resolved": ("/private/%2e%2e/public", 2),
-    "only the literal ones resolved": ("/x/../odd/%2e%2e/public", 3),
+    "only the literal dots resolved": ("/x/../odd/%2e%2e/public", 3),
     "all resolved": ("/x/../y/%2e%2e/private/x", 2),
-    "a backslash for a slash": ("/public\\..\\private\\x", 2),
-    "a backslash for itself": ("/back\\slash", 4),
+    "backslashes read as slashes": ("/public\\..\\private\\x", 2),
+    "a literal backslash": ("/back\\slash", 4),
     "allowed in all readings": ("/public/../open/%2e/x\\y", None),
-    "the first reading that is refused": ("/odd/../private/", 3),
+    "the first disallowed reading": ("/odd/../private/", 3),
     "with a tab, which clients drop": ("/pri\tvate/x", 2),
-    "with a line end in dots": ("/x/.\n./private/x", 2),
+    "with a line end between dots": ("/x/.\n./private/x", 2),
 })  # fmt: skip
 def test_url_is_allowed_only_if_all_its_readings_are(
     path: str, line: int | None
 ) -> None:
-    """Clients and servers differ in which one they send and serve."""
+    """Clients differ in which one they send, and servers in which one they serve."""
     robots = RobotsTxt.parse(
         "User-agent: *\nDisallow: /private/\nDisallow: /odd/\nDisallow: /back%5Cs"
     )
@@ -412,8 +414,8 @@ def test_url_is_allowed_only_if_all_its_readings_are(
     assert [rule.line for rule in robots.matches("a", path)] == [line] * bool(line)
 
 
-def test_name_with_letters_outside_ascii_is_one_name() -> None:
-    """It was cut before the first of them, and bound "J"."""
+def test_name_with_letters_outside_ascii_is_not_cut() -> None:
+    """It used to be cut before the first one, so the rules applied to "J"."""
     robots = RobotsTxt.parse("User-agent: Jävla-Foobot/1.0\nDisallow: /")
 
     assert not robots.can_fetch("JÄVLA-foobot/2.0", "/")
@@ -426,7 +428,7 @@ def test_name_in_another_encoding_is_not_cut() -> None:
     assert robots.match("J", "/").group is None
 
 
-def test_line_of_any_length_counts_whole() -> None:
+def test_line_of_any_length_is_read_in_full() -> None:
     path = "/" + "a" * 20_000
     robots = RobotsTxt.parse(f"User-agent: a\nDisallow: {path}")
 
@@ -434,14 +436,14 @@ def test_line_of_any_length_counts_whole() -> None:
     assert robots.can_fetch("a", path[:-1])
 
 
-def test_nul_is_an_octet_like_any_other() -> None:
+def test_nul_is_a_byte_like_any_other() -> None:
     robots = RobotsTxt.parse(b"User-agent: a\0b\nDisallow: /a\0b")
 
     assert not robots.can_fetch("a", "/a%00b")
     assert robots.can_fetch("a", "/a")
 
 
-def test_index_html_means_only_itself() -> None:
+def test_index_html_matches_only_itself() -> None:
     robots = RobotsTxt.parse("User-agent: a\nDisallow: /\nAllow: /index.html")
 
     assert robots.can_fetch("a", "/index.html")
@@ -449,15 +451,15 @@ def test_index_html_means_only_itself() -> None:
 
 
 @cases("beginning is_read", {
-    "none": (b"", True),
-    "a whole one": (b"\xef\xbb\xbf", True),
-    "half of one": (b"\xef\xbb", False),
+    "no byte order mark": (b"", True),
+    "a complete one": (b"\xef\xbb\xbf", True),
+    "an incomplete one": (b"\xef\xbb", False),
     "two": (b"\xef\xbb\xbf\xef\xbb\xbf", False),
-    "of UTF-16, before ASCII": (b"\xff\xfe", True),
-    "of UTF-16, the other way round": (b"\xfe\xff", True),
-    "of UTF-32": (b"\xff\xfe\0\0", True),
-    "of UTF-32, the other way round": (b"\0\0\xfe\xff", True),
-    "of UTF-16, and a NUL": (b"\xff\xfe# \0\n", True),
+    "that of UTF-16-LE, before ASCII": (b"\xff\xfe", True),
+    "that of UTF-16-BE, before ASCII": (b"\xfe\xff", True),
+    "that of UTF-32-LE, before ASCII": (b"\xff\xfe\0\0", True),
+    "that of UTF-32-BE, before ASCII": (b"\0\0\xfe\xff", True),
+    "that of UTF-16-LE, and a NUL": (b"\xff\xfe# \0\n", True),
 })  # fmt: skip
 def test_byte_order_mark_is_ignored(beginning: bytes, *, is_read: bool) -> None:
     robots = RobotsTxt.parse(beginning + b"User-agent: a\nDisallow: /")
@@ -468,8 +470,8 @@ def test_byte_order_mark_is_ignored(beginning: bytes, *, is_read: bool) -> None:
 @pytest.mark.parametrize(
     "encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]
 )
-def test_encoding_that_a_byte_order_mark_tells_is_read(encoding: str) -> None:
-    """No line of such a file was understood, and so all was allowed."""
+def test_encoding_given_by_a_byte_order_mark_is_read(encoding: str) -> None:
+    """No line of such a file used to be understood, so everything was allowed."""
     text = f"\ufeff# {'Ж' * 40}\nUser-agent: a\r\nDisallow: /Ċé\nDisallow: /\n"
     body = text.encode(encoding)
     robots = RobotsTxt.parse(body)
@@ -477,13 +479,13 @@ def test_encoding_that_a_byte_order_mark_tells_is_read(encoding: str) -> None:
     assert [rule.pattern for rule in robots.groups[0].rules] == ["/Ċé", "/"]
     for limit in range(len(body)):
         cut = RobotsTxt.parse(body, max_bytes=limit)
-        assert {one.pattern for group in cut.groups for one in group.rules} <= {
+        assert {rule.pattern for group in cut.groups for rule in group.rules} <= {
             "/Ċé",
             "/",
         }
 
 
-def test_octets_outside_utf8_match_their_escapes() -> None:
+def test_invalid_utf8_matches_its_percent_encoding() -> None:
     robots = RobotsTxt.parse(b"User-agent: a\nDisallow: /\xe9")
 
     assert not robots.can_fetch("a", "/%e9t%e9")

@@ -1,4 +1,4 @@
-"""The parsed file as its users see it."""
+"""The public interface of a parsed robots.txt."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _rule(kind: RuleKind, pattern: str, line: int) -> Rule:
     "memoryview": (memoryview(_FILE),),
     "part of a memoryview": (memoryview(_FILE + b"x")[:-1],),
 })  # fmt: skip
-def test_body_may_be_octets_or_text(body: bytes | str) -> None:
+def test_body_may_be_bytes_or_text(body: bytes | str) -> None:
     assert RobotsTxt.parse(body).groups == RobotsTxt.parse(_FILE).groups
 
 
@@ -76,7 +76,7 @@ def test_negative_limit_raises(limit: int) -> None:
         RobotsTxt.parse(b"", max_bytes=limit)
 
 
-def test_groups_are_as_they_stand_in_the_file() -> None:
+def test_groups_are_listed_as_in_the_file() -> None:
     assert RobotsTxt.parse(_FILE).groups == (
         Group(
             tokens=("examplebot", "otherbot"),
@@ -98,7 +98,7 @@ def test_groups_are_as_they_stand_in_the_file() -> None:
     )
 
 
-def test_groups_hold_rules_that_can_match_nothing() -> None:
+def test_groups_include_rules_that_cannot_match_anything() -> None:
     (group,) = RobotsTxt.parse("User-agent: a\nDisallow:\nAllow: x").groups
 
     assert group.rules == (
@@ -107,7 +107,7 @@ def test_groups_hold_rules_that_can_match_nothing() -> None:
     )
 
 
-def test_sitemaps_are_given_as_they_stand_each_once() -> None:
+def test_sitemaps_are_listed_once_each_as_written() -> None:
     assert RobotsTxt.parse(_FILE).sitemaps == (
         "https://example.com/sitemap.xml",
         "HTTPS://example.com/s%C3%A9.xml",
@@ -116,32 +116,32 @@ def test_sitemaps_are_given_as_they_stand_each_once() -> None:
 
 
 @cases("body sitemap", {
-    "outside of groups": ("Sitemap: http://h/s", "http://h/s"),
+    "outside any group": ("Sitemap: http://h/s", "http://h/s"),
     "with a comment": ("SITEMAP:http://h/s # c", "http://h/s"),
     "not ASCII": ("Sitemap: http://h/é", "http://h/é"),
 })  # fmt: skip
-def test_sitemap_may_stand_anywhere(body: str, sitemap: str) -> None:
+def test_sitemap_may_be_anywhere_in_the_file(body: str, sitemap: str) -> None:
     assert RobotsTxt.parse(body).sitemaps == (sitemap,)
 
 
-def test_other_lines_are_kept_with_their_numbers() -> None:
+def test_other_lines_are_kept_with_their_line_numbers() -> None:
     assert RobotsTxt.parse(_FILE).other_lines == (
         OtherLine(line=9, field="host", value="example.com"),
         OtherLine(line=13, field="noindex", value=""),
     )
 
 
-def test_other_lines_of_one_field_are_all_kept() -> None:
+def test_other_lines_with_the_same_field_are_all_kept() -> None:
     lines = RobotsTxt.parse("Host : a\nHost : b").other_lines
 
-    assert [(one.line, one.field, one.value) for one in lines] == [
+    assert [(line.line, line.field, line.value) for line in lines] == [
         (1, "host", "a"),
         (2, "host", "b"),
     ]
 
 
 def test_other_line_is_readable_text() -> None:
-    """Octets were put into lower case as if they were latin-1, which broke them."""
+    """Bytes used to be lower-cased as if they were latin-1, which corrupted them."""
     (line,) = RobotsTxt.parse(b"\xc3\x89t\xc3\xa9 : \xff # c").other_lines
 
     assert line.field.lower() == "été"
@@ -151,7 +151,7 @@ def test_other_line_is_readable_text() -> None:
 @pytest.mark.parametrize(
     ("agent", "delay"), [("ExampleBot", 2.5), ("OtherBot", 2.5), ("unknown", None)]
 )
-def test_crawl_delay_is_that_of_the_agents_group(
+def test_crawl_delay_comes_from_the_agents_group(
     agent: str, delay: float | None
 ) -> None:
     assert RobotsTxt.parse(_FILE).crawl_delay(agent) == delay
@@ -159,34 +159,34 @@ def test_crawl_delay_is_that_of_the_agents_group(
 
 @cases("body delay", {
     "the first": ("User-agent: a\nCrawl-delay: 1\nCrawl-delay: 2", 1),
-    "a broken one is none, and not the next one":
+    "an invalid one is none, not the next one":
         ("User-agent: a\nCrawl-delay: x\nCrawl-delay: 2", None),
-    "a broken one is none, and not that of the token's next group":
+    "an invalid one is none, not that of the token's next group":
         ("User-agent: a\nCrawl-delay: x\nAllow:\nUser-agent: a\nCrawl-delay: 2", None),
-    "a broken one is none, and not that of any agent":
+    "an invalid one is none, not that of the fallback group":
         ("User-agent: a\nCrawl-delay: x\nAllow:\nUser-agent: *\nCrawl-delay: 2", None),
-    "nought": ("User-agent: a\nCrawl-delay: 0", 0),
-    "outside of groups": ("Crawl-delay: 1\nUser-agent: a", None),
-    "above the agent's line":
+    "zero": ("User-agent: a\nCrawl-delay: 0", 0),
+    "outside any group": ("Crawl-delay: 1\nUser-agent: a", None),
+    "above the agent's user-agent line":
         ("User-agent: b\nCrawl-delay: 1\nUser-agent: a\nDisallow: /", None),
     "shared by two agents": ("User-agent: a\nUser-agent: b\nCrawl-delay: 1", 1),
     "merged": ("User-agent: a\nAllow: /\nUser-agent: a\nCrawl-delay: 1", 1),
-    "of any agent": ("User-agent: *\nCrawl-delay: 1", 1),
-    "never of any agent where there is a group":
+    "from the fallback group": ("User-agent: *\nCrawl-delay: 1", 1),
+    "not from the fallback group if the agent has one":
         ("User-agent: *\nCrawl-delay: 1\nDisallow:\nUser-agent: a", None),
     "an empty file": ("", None),
 })  # fmt: skip
-def test_crawl_delay_is_the_first_below_the_agents_line(
+def test_first_crawl_delay_after_the_agents_line_applies(
     body: str, delay: float | None
 ) -> None:
     assert RobotsTxt.parse(body).crawl_delay("a") == delay
 
 
 @pytest.mark.parametrize("dialect", Dialect)
-def test_crawl_delay_at_the_end_of_a_group_counts_if_its_agent_follows_again(
+def test_crawl_delay_between_two_groups_of_an_agent_applies(
     dialect: Dialect,
 ) -> None:
-    """It was taken for one above the user-agent line that follows."""
+    """It used to count as one above the user-agent line that follows."""
     robots = RobotsTxt.parse(
         "User-agent: a\nDisallow: /x\nCrawl-delay: 5\nUser-agent: a\nDisallow: /y",
         dialect=dialect,
@@ -202,12 +202,12 @@ def test_crawl_delay_at_the_end_of_a_group_counts_if_its_agent_follows_again(
         ("otherbot", "https://example.com/private/open", Match(allowed=True,
         rule=_rule(RuleKind.ALLOW, "/private/open", 6), group="otherbot")),
     "no rule": ("ExampleBot", "/", Match(allowed=True, rule=None, group="examplebot")),
-    "the rule of any agent": ("unknown", "/",
+    "a rule for all agents": ("unknown", "/",
         Match(allowed=False, rule=_rule(RuleKind.DISALLOW, "/", 12), group="*")),
     "robots.txt itself": ("unknown", "/robots.txt",
         Match(allowed=True, rule=None, group="*", is_robots_txt=True)),
 })  # fmt: skip
-def test_match_says_which_rule_decided(agent: str, url: str, match: Match) -> None:
+def test_match_contains_the_decisive_rule(agent: str, url: str, match: Match) -> None:
     robots = RobotsTxt.parse(_FILE)
 
     assert robots.match(agent, url) == match
@@ -256,11 +256,11 @@ def test_file_as_dict_is_json() -> None:
 
 
 @cases("agent match", {
-    "by a rule": ("a", {
+    "a decisive rule": ("a", {
         "allowed": False, "rule": {"kind": "disallow", "pattern": "/", "line": 2},
         "group": "a", "is_robots_txt": False
     }),
-    "by none": ("b", {
+    "no group": ("b", {
         "allowed": True, "rule": None, "group": None, "is_robots_txt": False
     }),
 })  # fmt: skip
@@ -284,7 +284,7 @@ def test_match_as_dict_is_json(agent: str, match: dict[str, object]) -> None:
     "comment": ("\t# Allow: /", LineKind.COMMENT),
     "blank": (" \t", LineKind.BLANK),
 })  # fmt: skip
-def test_line_is_given_as_it_stands_with_what_it_is(
+def test_line_has_a_number_a_kind_and_its_text_as_written(
     dialect: Dialect, line: str, kind: LineKind
 ) -> None:
     first, second = RobotsTxt.parse(f"#\r\n{line}\r", dialect=dialect).lines
@@ -297,7 +297,7 @@ def test_line_is_given_as_it_stands_with_what_it_is(
     "the standard": (Dialect.RFC9309, LineKind.NO_RECORD),
     "Google": (Dialect.GOOGLE, LineKind.DISALLOW),
 })  # fmt: skip
-def test_what_a_line_is_depends_on_the_dialect(
+def test_kind_of_a_line_depends_on_the_dialect(
     dialect: Dialect, kind: LineKind
 ) -> None:
     (line,) = RobotsTxt.parse("disalow /", dialect=dialect).lines
@@ -311,13 +311,13 @@ def test_empty_file_has_no_lines() -> None:
 
 @cases("agent url lines", {
     "the longest first": ("a", "/private/open/x", [5, 3, 7, 2]),
-    "of equals the allow rule": ("a", "/both", [7, 9, 8, 2]),
-    "each line of the same rule": ("a", "/twice", [7, 10, 11, 2]),
-    "of all merged groups": ("b", "/private", [13, 15]),
+    "of equally long rules, allow first": ("a", "/both", [7, 9, 8, 2]),
+    "every line of a repeated rule": ("a", "/twice", [7, 10, 11, 2]),
+    "from all merged groups": ("b", "/private", [13, 15]),
     "none": ("c", "/", []),
     "robots.txt itself": ("a", "/robots.txt", []),
 })  # fmt: skip
-def test_all_rules_that_match_are_told_in_order_of_priority(
+def test_matching_rules_are_listed_in_order_of_priority(
     agent: str, url: str, lines: list[int]
 ) -> None:
     robots = RobotsTxt.parse(
@@ -330,13 +330,13 @@ def test_all_rules_that_match_are_told_in_order_of_priority(
     assert [rule.line for rule in robots.matches(agent, url)] == lines
 
 
-def test_rule_is_shown_as_the_file_writes_it() -> None:
+def test_rule_is_shown_as_written() -> None:
     robots = RobotsTxt.parse("User-agent: a\nDisallow: /é%2f%41 b")
 
     assert str(robots.match("a", "/é%2fA b").rule) == "Disallow: /é%2f%41 b"
 
 
-def test_first_agent_with_a_group_counts() -> None:
+def test_first_agent_with_a_group_is_used() -> None:
     robots = RobotsTxt.parse(
         "User-agent: *\nDisallow: /star\n"
         "User-agent: a\nDisallow: /a\n"
@@ -352,12 +352,12 @@ def test_first_agent_with_a_group_counts() -> None:
 def test_agent_without_a_token_raises() -> None:
     robots = RobotsTxt.parse(_FILE)
 
-    for ask in (robots.can_fetch, robots.match, robots.matches):
+    for method in (robots.can_fetch, robots.match, robots.matches):
         with pytest.raises(InvalidProductTokenError, match="arguments swapped"):
-            ask("https://example.com/", "ExampleBot")
-    for ask_rate in (robots.crawl_delay, robots.request_rate):
+            method("https://example.com/", "ExampleBot")
+    for rate_method in (robots.crawl_delay, robots.request_rate):
         with pytest.raises(InvalidProductTokenError):
-            ask_rate("")
+            rate_method("")
 
 
 def test_agents_of_one_group_share_their_rules() -> None:
@@ -369,7 +369,7 @@ def test_agents_of_one_group_share_their_rules() -> None:
     assert robots.rules_for("ExampleBot/1.0") is first
 
 
-def test_answers_do_not_change_once_many_agents_have_asked() -> None:
+def test_answers_stay_the_same_after_matching_for_many_agents() -> None:
     robots = RobotsTxt.parse(_FILE)
 
     for number in range(MAX_KNOWN_AGENTS + 10):
@@ -385,8 +385,8 @@ def test_text_with_a_lone_surrogate_is_read() -> None:
     assert not robots.can_fetch("a", "/%ED%A0%80")
 
 
-def test_broken_request_rate_is_none_and_never_that_of_another_group() -> None:
-    """The next one that made sense was taken, which another group may have said."""
+def test_invalid_request_rate_is_none_not_that_of_another_group() -> None:
+    """The next valid one used to be taken, even from another group."""
     robots = RobotsTxt.parse(
         "User-agent: a\nRequest-rate: 5\nAllow: /\nUser-agent: a\nRequest-rate: 1/5"
     )
@@ -394,7 +394,7 @@ def test_broken_request_rate_is_none_and_never_that_of_another_group() -> None:
     assert robots.request_rate("a") is None
 
 
-def test_request_rate_is_that_of_the_agents_group() -> None:
+def test_request_rate_comes_from_the_agents_group() -> None:
     robots = RobotsTxt.parse(_FILE)
 
     assert robots.request_rate("ExampleBot") == RequestRate(requests=1, seconds=5.0)
@@ -414,14 +414,14 @@ def test_body_without_records_allows_everything(body: bytes, dialect: Dialect) -
     assert robots.match("a", "/") == Match(allowed=True, rule=None, group=None)
 
 
-def test_page_counts_with_its_valid_lines_only() -> None:
+def test_only_the_valid_lines_of_an_html_page_apply() -> None:
     robots = RobotsTxt.parse("<html><body>\nUser-agent: *\nDisallow: /a\n</body>")
 
     assert not robots.can_fetch("a", "/a")
     assert robots.can_fetch("a", "/b")
 
 
-def test_dialect_by_name_is_refused() -> None:
-    """It was read as RFC 9309, whatever it was."""
+def test_dialect_given_by_name_raises() -> None:
+    """Any string used to mean RFC 9309."""
     with pytest.raises(TypeError, match="dialect to be a Dialect, got 'google'"):
         RobotsTxt.parse("", dialect="google")  # type: ignore[arg-type]

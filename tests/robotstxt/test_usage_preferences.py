@@ -1,4 +1,4 @@
-"""What a site prefers its content to be used for."""
+"""How a site wants its content to be used."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ALLOW, DISALLOW, UNKNOWN = Preference.ALLOW, Preference.DISALLOW, Preference.UNKNOWN
 
-# The example of draft-ietf-aipref-attach-05 §3.4, in a shape of our own.
+# Adapted from the example in draft-ietf-aipref-attach-05 §3.4.
 _TWO_GROUPS = """User-Agent: *
 Disallow: /secret/
 Content-Usage: train-ai=n
@@ -41,16 +41,16 @@ Content-Usage: train-ai=y, search=n
 
 
 def usage(body: str | bytes, path: str = "/a", agent: str = "bot") -> dict[str, Any]:
-    """Preference and line of each category of Content-Usage."""
+    """The preference and line of each Content-Usage category."""
     preferences = RobotsTxt.parse(body).usage_preferences(agent, path)
     return {
-        category: (one.preference, one.line)
-        for category, one in preferences.content_usage.items()
+        category: (each.preference, each.line)
+        for category, each in preferences.content_usage.items()
     }
 
 
 def train_ai(*rules: str, path: str = "/a") -> tuple[Preference, int | None]:
-    """What the rules of one group say of train-ai; the first is on line 2."""
+    """The train-ai preference in a group with `rules`, the first of which is line 2."""
     lines = "".join(f"Content-Usage: {rule}\n" for rule in rules)
     stated: tuple[Preference, int | None]
     stated = usage(f"User-agent: *\n{lines}", path)["train-ai"]
@@ -61,10 +61,10 @@ def train_ai(*rules: str, path: str = "/a") -> tuple[Preference, int | None]:
     "no path": ("other", "/x", (DISALLOW, 3), (UNKNOWN, None)),
     "a longer path": ("other", "/open/x", (ALLOW, 4), (UNKNOWN, None)),
     "disallowed": ("other", "/secret/x", (UNKNOWN, None), (UNKNOWN, None)),
-    "a group of its own": ("ExampleBot", "/secret/x", (ALLOW, 7), (DISALLOW, 7)),
+    "its own group": ("ExampleBot", "/secret/x", (ALLOW, 7), (DISALLOW, 7)),
     "the file itself": ("other", "/robots.txt", (DISALLOW, 3), (UNKNOWN, None)),
 })  # fmt: skip
-def test_group_of_the_agent_decides_about_what_it_may_fetch(
+def test_agents_group_applies_to_the_paths_that_it_may_fetch(
     agent: str, path: str, train_ai: object, search: object
 ) -> None:
     """draft-ietf-aipref-attach-05 §3.1."""
@@ -74,31 +74,31 @@ def test_group_of_the_agent_decides_about_what_it_may_fetch(
 @cases("path rules preference", {
     "the longest": ("/a/b", ["/a/ train-ai=y", "/ train-ai=n"], (ALLOW, 2)),
     "any path beats none": ("/a", ["train-ai=n", "/ train-ai=y"], (ALLOW, 3)),
-    "not matching": ("/b", ["/a train-ai=n"], (UNKNOWN, None)),
+    "no match": ("/b", ["/a train-ai=n"], (UNKNOWN, None)),
     "equal": ("/a", ["/a train-ai=y", "/a train-ai=n"], (DISALLOW, 3)),
     "no path, twice": ("/a", ["train-ai=n", "train-ai=y"], (DISALLOW, 2)),
     "the strictest of all readings":
         ("/a/../b", ["/b train-ai=n", "/a train-ai=y"], (DISALLOW, 2)),
     "equal when encoded": ("/a", ["/a train-ai=y", "/%61 train-ai=n"], (DISALLOW, 3)),
-    "of one length": ("/ab", ["/*b train-ai=y", "/a* train-ai=n"], (DISALLOW, 3)),
-    "counted encoded": ("/é", ["/é train-ai=y", "/** train-ai=n"], (ALLOW, 2)),
+    "equally long": ("/ab", ["/*b train-ai=y", "/a* train-ai=n"], (DISALLOW, 3)),
+    "length after encoding": ("/é", ["/é train-ai=y", "/** train-ai=n"], (ALLOW, 2)),
     "not UTF-8": ("/%FF", ["/%ff train-ai=n"], (DISALLOW, 2)),
     "a wildcard": ("/x.pdf", ["/*.pdf train-ai=n"], (DISALLOW, 2)),
     "an end": ("/ab", ["/a$ train-ai=n"], (UNKNOWN, None)),
-    "a tab behind it": ("/a", ["/a\ttrain-ai=n"], (DISALLOW, 2)),
-    "nothing behind it": ("/a", ["/a", "train-ai=n"], (UNKNOWN, None)),
+    "a tab after the path": ("/a", ["/a\ttrain-ai=n"], (DISALLOW, 2)),
+    "nothing after the path": ("/a", ["/a", "train-ai=n"], (UNKNOWN, None)),
     "no slash": ("/a", ["*a train-ai=n"], (UNKNOWN, None)),
     "rubbish for a longer path": ("/a", ["/a !", "/ train-ai=n"], (UNKNOWN, None)),
     "rubbish for an equal path": ("/a", ["/a !", "/a train-ai=n"], (DISALLOW, 3)),
 })  # fmt: skip
-def test_longest_path_wins_and_equal_ones_restrict(
+def test_longest_path_wins_and_then_the_most_restrictive_rule(
     path: str, rules: list[str], preference: object
 ) -> None:
     """draft-ietf-aipref-attach-05 §3.1 and §3.2."""
     assert train_ai(*rules, path=path) == preference
 
 
-def test_path_that_is_not_utf8_is_compared_by_its_octets() -> None:
+def test_path_that_is_not_utf8_is_compared_by_its_bytes() -> None:
     body = b"User-agent: *\nContent-Usage: /\xff train-ai=n"
 
     assert usage(body, "/%FF")["train-ai"] == (DISALLOW, 2)
@@ -118,13 +118,15 @@ def test_path_that_is_not_utf8_is_compared_by_its_octets() -> None:
     "a capital token": ("train-ai=N", UNKNOWN),
     "a capital key": ("Train-AI=n", UNKNOWN),
     "a capital key elsewhere": ("train-ai=n, Search=y", UNKNOWN),
-    "a comma too many": ("train-ai=n,", UNKNOWN),
-    "spaces around the sign": ("train-ai = n", UNKNOWN),
+    "a trailing comma": ("train-ai=n,", UNKNOWN),
+    "spaces around the equals sign": ("train-ai = n", UNKNOWN),
     "a comment": ("train-ai=n # y", DISALLOW),
     "not ASCII": ("train-ai=n, é=1", UNKNOWN),
     "empty": ("", UNKNOWN),
 })  # fmt: skip
-def test_dictionary_states_by_its_tokens(dictionary: str, preference: object) -> None:
+def test_dictionary_states_preferences_as_tokens(
+    dictionary: str, preference: object
+) -> None:
     """draft-ietf-aipref-vocab-08, "Processing Algorithm" and "Syntax Extensions"."""
     assert train_ai(dictionary)[0] is preference
 
@@ -137,18 +139,18 @@ def test_dictionary_states_by_its_tokens(dictionary: str, preference: object) ->
     "spaces, letter case and rubbish":
         ("User-agent: *\ncontent-signal: AI-Input = No , , x=yes, search, use=no",
          {"ai-input": (DISALLOW, 2)}),
-    "outside of any group":
+    "outside any group":
         ("Content-Signal: search=no\nUser-agent: bot\nAllow: /",
          {"search": (DISALLOW, 1)}),
     "without any group": ("Content-Signal: search=no", {"search": (DISALLOW, 1)}),
     "outside and in the group":
         ("Content-Signal: search=no\nUser-agent: bot\nContent-Signal: search=yes",
          {"search": (DISALLOW, 1)}),
-    "of another group":
+    "in another group":
         ("User-agent: bot\nAllow: /\nUser-agent: *\nContent-Signal: search=no", {}),
     "above its user-agent line":
         ("User-agent: x\nContent-Signal: search=no\nUser-agent: bot\nAllow: /", {}),
-    "repeated in a line":
+    "repeated on one line":
         ("User-agent: *\nContent-Signal: search=no, search=yes",
          {"search": (DISALLOW, 2)}),
     "the most restrictive use":
@@ -156,45 +158,45 @@ def test_dictionary_states_by_its_tokens(dictionary: str, preference: object) ->
          {"use": (Preference.IMMEDIATE, 3)}),
     "disallowed": ("User-agent: *\nContent-Signal: search=no\nDisallow: /", {}),
 })  # fmt: skip
-def test_content_signals_of_group_and_file_restrict(
+def test_most_restrictive_content_signal_of_group_and_file_wins(
     body: str, signals: dict[str, tuple[Preference, int]]
 ) -> None:
     preferences = RobotsTxt.parse(body).usage_preferences("bot", "/a")
 
     stated = {
-        category: (one.preference, one.line)
-        for category, one in preferences.content_signal.items()
-        if one.preference is not UNKNOWN
+        category: (each.preference, each.line)
+        for category, each in preferences.content_signal.items()
+        if each.preference is not UNKNOWN
     }
     assert stated == signals
 
 
 @cases("body urls", {
-    "of the file": ("License: https://e.com/l.xml\nUser-agent: bot", ["https://e.com/l.xml"]),
-    "of the group": ("User-agent: bot\nLICENSE: https://e.com/l", ["https://e.com/l"]),
-    "of the fallback": ("User-agent: *\nLicense: https://e.com/l", ["https://e.com/l"]),
-    "of another group":
+    "from the file": ("License: https://e.com/l.xml\nUser-agent: bot", ["https://e.com/l.xml"]),
+    "from the group": ("User-agent: bot\nLICENSE: https://e.com/l", ["https://e.com/l"]),
+    "from the fallback group": ("User-agent: *\nLicense: https://e.com/l", ["https://e.com/l"]),
+    "in another group":
         ("User-agent: bot\nAllow:\nUser-agent: x\nLicense: https://h/l", []),
-    "of the group in place of those of the file":
+    "from the group instead of the file":
         ("License: http://h/0\nUser-agent: bot\nLicense: http://h/1\nLicense: http://h/2",
          ["http://h/1", "http://h/2"]),
-    "of the fallback in place of those of the file":
+    "from the fallback group instead of the file":
         ("License: http://h/0\nUser-agent: *\nLicense: http://h/1", ["http://h/1"]),
-    "of the file, as another group has its own":
+    "from the file, since only another group has its own":
         ("License: http://h/0\nUser-agent: x\nLicense: http://h/1\nUser-agent: bot",
          ["http://h/0"]),
-    "of the file, as that of the group is relative":
+    "from the file, since the group's is relative":
         ("License: http://h/0\nUser-agent: bot\nLicense: /1", ["http://h/0"]),
-    "each once, in order":
+    "each listed once, in order":
         ("License: http://h/2\nLicense: http://h/1\nLicense: http://h/2",
          ["http://h/2", "http://h/1"]),
     "relative": ("License: /l.xml\nLicense:", []),
     "disallowed": ("License: http://h/é\nUser-agent: *\nDisallow: /", ["http://h/é"]),
 })  # fmt: skip
-def test_licenses_are_absolute_urls_of_group_and_file(
+def test_licenses_are_the_absolute_urls_of_the_group_or_the_file(
     body: str, urls: list[str]
 ) -> None:
-    """RSL 1.0 (2025-12-10) §4.4; a license tells how to get a permission, too."""
+    """RSL 1.0 (2025-12-10) §4.4; a license also tells how to get permission."""
     assert list(RobotsTxt.parse(body).usage_preferences("bot", "/a").license) == urls
 
 
@@ -219,14 +221,14 @@ def test_usage_preferences_as_json_list_every_category() -> None:
     }
 
 
-def test_content_usage_outside_of_any_group_binds_nobody() -> None:
+def test_content_usage_outside_any_group_applies_to_no_agent() -> None:
     assert usage("Content-Usage: train-ai=n")["train-ai"] == (UNKNOWN, None)
 
 
-def test_fields_of_usage_are_known_to_diagnostics() -> None:
+def test_usage_fields_are_not_reported_as_unknown() -> None:
     body = "User-agent: *\n" + "".join(f"{field}: x\n" for field in USAGE_FIELDS)
 
-    kinds = [one.kind for one in RobotsTxt.parse(body).diagnostics]
+    kinds = [each.kind for each in RobotsTxt.parse(body).diagnostics]
 
     assert DiagnosticKind.UNKNOWN_FIELD not in kinds
 
@@ -247,7 +249,7 @@ def test_fields_of_usage_are_known_to_diagnostics() -> None:
     "no headers": (None, "train-ai=n", (DISALLOW, 2)),
     "a lone surrogate": ({"Content-Usage": "train-ai=n\ud800"}, "", (UNKNOWN, None)),
 })  # fmt: skip
-def test_header_of_the_page_counts_as_well(
+def test_content_usage_header_is_combined_with_the_file(
     headers: HeadersLike | None, rule: str, expected: object
 ) -> None:
     """draft-ietf-aipref-attach-05 §2; vocab-08, "Combining Preferences"."""
@@ -271,10 +273,10 @@ def test_header_of_the_page_counts_as_well(
     "an iterator of headers":
         (iter([("Content-Signal", "ai-train=no")]), "", (DISALLOW, None)),
 })  # fmt: skip
-def test_signal_in_the_header_of_the_page_counts_as_well(
+def test_content_signal_header_is_combined_with_the_file(
     headers: HeadersLike, line: str, expected: object
 ) -> None:
-    """Cloudflare's Markdown for Agents sends it."""
+    """Cloudflare's Markdown for Agents sends this header."""
     preferences = usage_preferences(
         [("content-signal", line, 2)], "/a", RFC9309, allowed=True, headers=headers
     )
@@ -283,7 +285,7 @@ def test_signal_in_the_header_of_the_page_counts_as_well(
     assert (stated.preference, stated.line) == expected
 
 
-def test_headers_of_a_disallowed_page_do_not_count() -> None:
+def test_headers_of_a_disallowed_page_are_ignored() -> None:
     headers = {"Content-Usage": "train-ai=n", "Content-Signal": "ai-train=no"}
 
     preferences = usage_preferences([], ["/a"], RFC9309, allowed=False, headers=headers)
@@ -306,48 +308,48 @@ _SIGNALS = st.sampled_from(["ai-train=no", "ai-train=yes", "use=full", "use=refe
 
 
 @given(st.lists(_VALUES, max_size=5), _VALUES, st.lists(_SIGNALS, max_size=4), _SIGNALS)
-def test_more_lines_lose_no_restriction(
+def test_more_lines_never_lift_a_restriction(
     values: list[str], value: str, signals: list[str], signal: str
 ) -> None:
-    """Unless the new line has a longer path than all others."""
-    assume(value[0] != "/" or any(one[0] == "/" for one in values))
+    """Unless the new line has a longer path than all the others."""
+    assume(value[0] != "/" or any(other[0] == "/" for other in values))
 
-    before = places_of_stated(values, signals)
-    after = places_of_stated([*values, value], [*signals, signal])
+    before = restrictiveness(values, signals)
+    after = restrictiveness([*values, value], [*signals, signal])
 
     assert all(map(le, after, before))
 
 
-def places_of_stated(usages: list[str], signals: list[str]) -> list[int]:
-    """How restrictive each category is, 0 for the most."""
+def restrictiveness(usages: list[str], signals: list[str]) -> list[int]:
+    """Each category's rank, 0 being the most restrictive."""
     body = "User-agent: *\n"
-    body += "".join(f"Content-Usage: {one}\n" for one in usages)
-    body += "".join(f"Content-Signal: {one}\n" for one in signals)
+    body += "".join(f"Content-Usage: {usage}\n" for usage in usages)
+    body += "".join(f"Content-Signal: {signal}\n" for signal in signals)
     stated = RobotsTxt.parse(body).usage_preferences("bot", "/a")
     categories = [*stated.content_usage.values(), *stated.content_signal.values()]
-    return [list(Preference).index(one.preference) for one in categories]
+    return [list(Preference).index(category.preference) for category in categories]
 
 
-def test_reference_agrees_on_random_files() -> None:
+def test_preferences_agree_with_the_reference_on_random_files() -> None:
     for seed in range(500):
-        chance = Random(seed)  # noqa: S311 (reproducible)
-        file = aipref.random_file(chance)
+        rng = Random(seed)  # noqa: S311 (reproducible)
+        file = aipref.random_file(rng)
         robots = RobotsTxt.parse(file)
         for agent in ("a", "c"):
-            path = aipref.random_path(chance)
+            path = aipref.random_path(rng)
             preferences = robots.usage_preferences(agent, path).content_usage
-            stated = {name: one.preference.value for name, one in preferences.items()}
-            assert stated == aipref.preferences(file, agent, path), (seed, agent, path)
+            values = {name: each.preference.value for name, each in preferences.items()}
+            assert values == aipref.preferences(file, agent, path), (seed, agent, path)
 
 
 @cases("head urls", {
     "in a comment": ("# our license: https://a.example/l\n", ()),
-    "indented, behind another one":
+    "indented, after a comment with the word":
         ("# license\r \tLICENSE: https://a.example/l\r", ("https://a.example/l",)),
-    "indented far":
+    "deeply indented":
         (f"{' ' * 200}License: https://a.example/l\n", ("https://a.example/l",)),
 })  # fmt: skip
-def test_license_above_the_first_group_is_told_from_the_word(
+def test_only_license_lines_not_comments_count_above_the_first_group(
     head: str, urls: tuple[str, ...]
 ) -> None:
     robots_txt = RobotsTxt.parse(f"{head}User-agent: *\nDisallow:\n")

@@ -1,4 +1,4 @@
-"""A checker for threads: the answers of the asynchronous one, without `await`."""
+"""The blocking checker, which gives the same answers as the asynchronous one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.checking.builders import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_PATIENCE_SECONDS = 30.0
+_TIMEOUT_SECONDS = 30.0
 
 RULES = (
     "User-agent: *\nDisallow: /private\nCrawl-delay: 2\nRequest-rate: 1/5\nSitemap: /s"
@@ -38,11 +38,11 @@ RULES = (
 
 @pytest.fixture
 def checker() -> Iterator[sync.RobotsChecker]:
-    with opened(site_of(RULES)) as checker:
+    with open_checker(site_of(RULES)) as checker:
         yield checker
 
 
-def opened(site: Any) -> sync.RobotsChecker:  # noqa: ANN401 (a site of the builders)
+def open_checker(site: Any) -> sync.RobotsChecker:  # noqa: ANN401 (a site from the builders)
     return sync.RobotsChecker(user_agent=AGENT, client=site, clock=ManualClock())
 
 
@@ -65,11 +65,11 @@ METHODS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("call", METHODS.values(), ids=METHODS)
-def test_method_answers_as_the_asynchronous_one(
+def test_method_returns_the_same_as_the_asynchronous_one(
     checker: sync.RobotsChecker, call: Callable[[Any], Any]
 ) -> None:
     class Awaited:
-        """Awaits what the methods of an asynchronous checker return."""
+        """Awaits the results of the asynchronous checker's methods."""
 
         def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (any method)
             member = getattr(asynchronous, name)
@@ -82,7 +82,7 @@ def test_method_answers_as_the_asynchronous_one(
     assert call(checker) == call(Awaited())
 
 
-def test_members_and_arguments_are_those_of_the_asynchronous_checker() -> None:
+def test_members_and_arguments_match_the_asynchronous_checker() -> None:
     def signatures(kind: type) -> dict[str, list[inspect.Parameter]]:
         return {
             name: [*inspect.signature(member).parameters.values()]
@@ -98,12 +98,12 @@ def test_members_and_arguments_are_those_of_the_asynchronous_checker() -> None:
         name: [one.name for one in each] for name, each in theirs.items()
     }
     for name, parameters in ours.items():
-        for own, other in zip(parameters, theirs[name], strict=True):
-            assert own.kind is other.kind
-            assert type(own.default) is type(other.default)
+        for our, their in zip(parameters, theirs[name], strict=True):
+            assert our.kind is their.kind
+            assert type(our.default) is type(their.default)
 
 
-def test_many_urls_are_answered_in_their_order_until_the_loop_is_left(
+def test_check_many_keeps_the_order_and_stops_when_it_is_closed(
     checker: sync.RobotsChecker,
 ) -> None:
     results = checker.check_many(AGENT, [PRIVATE, "junk", PUBLIC])
@@ -113,13 +113,13 @@ def test_many_urls_are_answered_in_their_order_until_the_loop_is_left(
     endless = checker.check_many(AGENT, (f"{PUBLIC}/{n}" for n in urls), window=2)
     assert next(endless).url == f"{PUBLIC}/0"
     endless.close()  # type: ignore[attr-defined]  # a generator
-    checker.purge()  # the loop has come round
+    checker.purge()  # lets the event loop finish its work
     reached = next(urls)
     checker.purge()
     assert next(urls) == reached + 1
 
 
-def test_mistake_is_raised_in_the_thread_that_made_it(
+def test_wrong_arguments_raise_in_the_calling_thread(
     checker: sync.RobotsChecker,
 ) -> None:
     with pytest.raises(InvalidURLError):
@@ -128,12 +128,12 @@ def test_mistake_is_raised_in_the_thread_that_made_it(
         checker.check_many(AGENT, PRIVATE)
 
 
-def test_known_origin_is_answered_while_the_loop_is_busy(
+def test_lookup_of_a_cached_origin_works_while_the_loop_is_busy(
     checker: sync.RobotsChecker,
 ) -> None:
     checker.can_fetch(AGENT, PUBLIC)
     may_go_on = threading.Event()
-    checker._portal.start_task_soon(may_go_on.wait, _PATIENCE_SECONDS)
+    checker._portal.start_task_soon(may_go_on.wait, _TIMEOUT_SECONDS)
 
     answers = [checker.can_fetch(AGENT, PUBLIC), checker.peek(AGENT, PRIVATE)]
 
@@ -142,9 +142,9 @@ def test_known_origin_is_answered_while_the_loop_is_busy(
     assert answers == [True, False]
 
 
-def test_threads_that_ask_about_a_new_origin_share_one_fetch() -> None:
+def test_threads_that_look_up_a_new_origin_share_one_fetch() -> None:
     site = site_of()
-    with opened(site) as checker, ThreadPoolExecutor(16) as threads:
+    with open_checker(site) as checker, ThreadPoolExecutor(16) as threads:
         answers = threads.map(lambda url: checker.can_fetch(AGENT, url), [PUBLIC] * 64)
 
         assert [*answers] == [True] * 64
@@ -152,9 +152,9 @@ def test_threads_that_ask_about_a_new_origin_share_one_fetch() -> None:
     assert len(site.requests) == 1
 
 
-def test_closing_ends_threads_that_wait_and_refuses_further_questions() -> None:
+def test_closing_ends_waiting_lookups_and_refuses_new_ones() -> None:
     site = GatedSite()
-    with opened(site) as checker, ThreadPoolExecutor(1) as threads:
+    with open_checker(site) as checker, ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(checker.check, AGENT, PUBLIC)
         while not checker.stats.fetches_under_way:
             pass
@@ -163,12 +163,12 @@ def test_closing_ends_threads_that_wait_and_refuses_further_questions() -> None:
         checker.close()
 
         with pytest.raises(RuntimeError, match="the checker is closed"):
-            waiting.result(_PATIENCE_SECONDS)
+            waiting.result(_TIMEOUT_SECONDS)
     with pytest.raises(RuntimeError, match="the checker is closed"):
         checker.can_fetch(AGENT, PUBLIC)
 
 
-def test_client_is_closed_in_the_event_loop_that_used_it() -> None:
+def test_client_is_closed_in_the_event_loops_thread() -> None:
     class Site(GatedSite):
         closed_in: str | None = None
 
@@ -176,13 +176,13 @@ def test_client_is_closed_in_the_event_loop_that_used_it() -> None:
             self.closed_in = threading.current_thread().name
 
     site = Site()
-    with opened(site):
+    with open_checker(site):
         pass
 
     assert site.closed_in == "robotsgate"
 
 
-def test_error_of_making_or_closing_is_raised_in_the_thread_that_asked() -> None:
+def test_error_on_opening_or_closing_is_raised_in_the_calling_thread() -> None:
     class Site(GatedSite):
         async def aclose(self) -> None:
             raise OSError("still in use")
@@ -190,27 +190,27 @@ def test_error_of_making_or_closing_is_raised_in_the_thread_that_asked() -> None
     with pytest.raises(ValueError, match="max_origins"):
         sync.RobotsChecker(user_agent=AGENT, client=Site(), max_origins=0)
     with pytest.raises(OSError, match="still in use"):
-        opened(Site()).close()
+        open_checker(Site()).close()
 
 
-def test_checker_made_in_a_thread_that_runs_trio_answers() -> None:
-    """It took its locks from trio, and used them in its own event loop."""
+def test_checker_created_in_a_thread_that_runs_trio_works() -> None:
+    """It used to create its locks for trio but use them in its own event loop."""
 
-    async def ask() -> bool:
-        with opened(site_of()) as checker:
+    async def check() -> bool:
+        with open_checker(site_of()) as checker:
             return checker.can_fetch(AGENT, PUBLIC)
 
-    assert anyio.run(ask, backend="trio")
+    assert anyio.run(check, backend="trio")
 
 
-def test_checker_that_is_dropped_warns_and_ends_its_thread() -> None:
+def test_dropped_checker_warns_and_stops_its_thread() -> None:
     checker = sync.RobotsChecker(user_agent=AGENT)
     thread = checker._thread
 
     with pytest.warns(ResourceWarning, match="unclosed"):
         del checker
 
-    thread.join(_PATIENCE_SECONDS)
+    thread.join(_TIMEOUT_SECONDS)
     assert not thread.is_alive()
 
 
@@ -219,15 +219,15 @@ import contextlib, threading
 from robotsgate import sync
 from tests.checking.builders import AGENT, PUBLIC, GatedSite
 
-def ask():
+def check():
     with contextlib.suppress(RuntimeError):
         checker.can_fetch(AGENT, PUBLIC)
 
 site = GatedSite()
 checker = sync.RobotsChecker(client=site, store="sqlite:///{path}")
-threading.Thread(target=ask, daemon=True).start()
+threading.Thread(target=check, daemon=True).start()
 while not site.under_way:
-    checker.stats  # lets the thread of the loop run
+    checker.stats  # lets the event loop's thread run
 """
 
 FORKED = """
@@ -254,13 +254,13 @@ else:
 @pytest.mark.parametrize(
     "program", [OPEN_AT_EXIT, FORKED], ids=["open", "open in a forked process"]
 )
-def test_checker_lets_the_interpreter_exit(program: str, tmp_path: Any) -> None:  # noqa: ANN401
-    done = subprocess.run(  # noqa: S603 (our own words)
+def test_open_checker_lets_the_interpreter_exit(program: str, tmp_path: Any) -> None:  # noqa: ANN401
+    result = subprocess.run(  # noqa: S603 (our own code)
         [sys.executable, "-W", "error", "-c", program.format(path=tmp_path / "db")],
         check=True,
-        timeout=_PATIENCE_SECONDS,
+        timeout=_TIMEOUT_SECONDS,
         stderr=subprocess.PIPE,
         text=True,
     )
 
-    assert done.stderr == ""
+    assert result.stderr == ""

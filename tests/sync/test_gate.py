@@ -1,4 +1,4 @@
-"""A gate for threads: the turns of the asynchronous one, without `await`."""
+"""The blocking gate, which works like the asynchronous one."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ if TYPE_CHECKING:
 
     from tests.servers.valkey import Valkey
 
-_PATIENCE_SECONDS = 30.0
+_TIMEOUT_SECONDS = 30.0
 DELAY = 10.0
 
 
 class Crawl:
-    """A gate that threads share, on a clock that the test turns.
+    """A gate shared by threads, with a clock that the test controls.
 
     Attributes:
-        began: when each turn of `visit` began.
+        visited_at: the start time of each turn in `visit`.
     """
 
-    def __init__(self, **arguments: Any) -> None:  # noqa: ANN401 (those of PolitenessGate)
+    def __init__(self, **arguments: Any) -> None:  # noqa: ANN401 (PolitenessGate's)
         self.clock = ManualClock()
         self.checker = sync.RobotsChecker(
             user_agent=AGENT, client=site_of(RULES), clock=self.clock
@@ -63,42 +63,42 @@ class Crawl:
             on_event=self.events.append,
             **arguments,
         )
-        self.began: list[float] = []
+        self.visited_at: list[float] = []
         self.threads = ThreadPoolExecutor(8)
         self.checker.prefetch([PUBLIC, OTHER_ORIGIN])
 
     def visit(self, url: str = PUBLIC, *, patience: float | None = None) -> None:
         with self.gate.turn(url, patience=patience):
-            self.began.append(self.clock.monotonic())
+            self.visited_at.append(self.clock.monotonic())
 
     def pass_time(self, seconds: float) -> None:
         self.checker._portal.call(self.clock.pass_time, seconds)
 
     def wait_for(self, **counts: int) -> None:
-        """Return when the counters of the gate have these values."""
-        for _ in range(10_000):  # takes seconds
+        """Return once the gate's counters have these values."""
+        for _ in range(10_000):  # takes a few seconds
             stats = self.gate.stats.as_dict()
             if stats | counts == stats:
                 return
         pytest.fail(f"expected {counts}, got {stats}")
 
     @contextmanager
-    def held(self, url: str = PUBLIC) -> Iterator[None]:
-        """A turn of another thread, for as long as the block."""
-        has_begun, may_end = threading.Event(), threading.Event()
+    def turn_in_another_thread(self, url: str = PUBLIC) -> Iterator[None]:
+        """Keep a turn open in another thread for the duration of the block."""
+        has_started, may_end = threading.Event(), threading.Event()
 
         def hold() -> None:
             with self.gate.turn(url):
-                has_begun.set()
-                may_end.wait(_PATIENCE_SECONDS)
+                has_started.set()
+                may_end.wait(_TIMEOUT_SECONDS)
 
         holding = self.threads.submit(hold)
         try:
-            assert has_begun.wait(_PATIENCE_SECONDS)
+            assert has_started.wait(_TIMEOUT_SECONDS)
             yield
         finally:
             may_end.set()
-            holding.result(_PATIENCE_SECONDS)
+            holding.result(_TIMEOUT_SECONDS)
 
 
 @pytest.fixture
@@ -108,12 +108,12 @@ def crawl() -> Iterator[Crawl]:
         yield crawl
 
 
-def test_members_and_arguments_are_those_of_the_asynchronous_gate() -> None:
+def test_members_and_arguments_match_the_asynchronous_gate() -> None:
     def signatures(*kinds: type) -> dict[str, list[tuple[object, ...]]]:
         return {
             name: [
-                (one.name, one.kind, type(one.default))
-                for one in inspect.signature(member).parameters.values()
+                (parameter.name, parameter.kind, type(parameter.default))
+                for parameter in inspect.signature(member).parameters.values()
             ]
             for kind in kinds
             for name, member in vars(kind).items()
@@ -129,22 +129,22 @@ def test_members_and_arguments_are_those_of_the_asynchronous_gate() -> None:
     assert signatures(sync.PolitenessGate, sync.Turn) == theirs
 
 
-def test_threads_keep_the_delay_of_a_host_and_do_not_wait_for_other_hosts(
+def test_threads_respect_a_hosts_delay_and_do_not_wait_for_other_hosts(
     crawl: Crawl,
 ) -> None:
-    with crawl.held():
+    with crawl.turn_in_another_thread():
         visits = [crawl.threads.submit(crawl.visit) for _ in range(2)]
         crawl.wait_for(waiting=2)
         crawl.visit(OTHER_ORIGIN)
     for _ in visits:
         crawl.pass_time(DELAY)
-        wait(visits, _PATIENCE_SECONDS, FIRST_COMPLETED)
+        wait(visits, _TIMEOUT_SECONDS, FIRST_COMPLETED)
         visits = [visit for visit in visits if not visit.done()]
 
-    assert crawl.began == [0, DELAY, 2 * DELAY]
+    assert crawl.visited_at == [0, DELAY, 2 * DELAY]
 
 
-def test_answers_are_those_of_the_asynchronous_gate(crawl: Crawl) -> None:
+def test_turns_reports_and_patience_work_as_in_the_async_gate(crawl: Crawl) -> None:
     with pytest.raises(DisallowedError):
         crawl.visit(PRIVATE)
     with crawl.gate.turn(PUBLIC) as turn:
@@ -159,7 +159,7 @@ def test_answers_are_those_of_the_asynchronous_gate(crawl: Crawl) -> None:
     assert (stats.turns, stats.incidents, stats.disallowed) == (1, 1, 1)
 
 
-def test_exception_that_leaves_a_turn_is_an_incident(crawl: Crawl) -> None:
+def test_exception_raised_in_a_turn_is_an_incident(crawl: Crawl) -> None:
     with pytest.raises(OSError, match="broken"), crawl.gate.turn(PUBLIC):
         raise OSError("broken")
 
@@ -167,7 +167,7 @@ def test_exception_that_leaves_a_turn_is_an_incident(crawl: Crawl) -> None:
 
 
 def test_thread_cannot_wait_for_itself(crawl: Crawl) -> None:
-    """Each call is a task of its own in the event loop, so it waited for ever."""
+    """Each call is a separate task in the event loop, so it used to wait forever."""
     with crawl.gate.turn(PUBLIC):
         with pytest.raises(RuntimeError, match="that would be a deadlock"):
             crawl.visit()
@@ -177,8 +177,8 @@ def test_thread_cannot_wait_for_itself(crawl: Crawl) -> None:
     crawl.visit()
 
 
-def test_turn_of_a_thread_that_is_gone_ends_when_it_is_overdue(crawl: Crawl) -> None:
-    """The next thread, which often has the same number, waits as any other does."""
+def test_turn_of_a_dead_thread_ends_when_it_is_overdue(crawl: Crawl) -> None:
+    """The next thread, which often gets the same id, waits like any other."""
     leaking = threading.Thread(target=crawl.gate.turn(PUBLIC).__enter__)
     leaking.start()
     leaking.join()
@@ -188,11 +188,11 @@ def test_turn_of_a_thread_that_is_gone_ends_when_it_is_overdue(crawl: Crawl) -> 
     crawl.pass_time(300 + DELAY)
     visiting.join()
 
-    assert crawl.began == [300 + DELAY]
+    assert crawl.visited_at == [300 + DELAY]
     assert crawl.events == [TurnsOverdue(host="example.com", count=1)]
 
 
-def test_turn_is_entered_once(crawl: Crawl) -> None:
+def test_turn_cannot_be_entered_twice(crawl: Crawl) -> None:
     with crawl.gate.turn(PUBLIC) as turn:
         with pytest.raises(RuntimeError, match="got one already entered"):
             turn.__enter__()
@@ -200,13 +200,13 @@ def test_turn_is_entered_once(crawl: Crawl) -> None:
         assert crawl.gate.stats.under_way == 1
 
 
-def test_wait_that_a_signal_interrupts_leaves_the_queue(crawl: Crawl) -> None:
-    """As Ctrl-C, and as a soft time limit of Celery."""
+def test_wait_interrupted_by_a_signal_leaves_the_queue(crawl: Crawl) -> None:
+    """Ctrl-C and Celery's soft time limits do this."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGUSR1, interrupt)
+    previous_handler = signal.signal(signal.SIGUSR1, interrupt)
     main = threading.get_ident()
 
     def send_signal() -> None:
@@ -214,7 +214,7 @@ def test_wait_that_a_signal_interrupts_leaves_the_queue(crawl: Crawl) -> None:
         signal.pthread_kill(main, signal.SIGUSR1)
 
     try:
-        with crawl.held():
+        with crawl.turn_in_another_thread():
             sending = crawl.threads.submit(send_signal)
             with pytest.raises(KeyboardInterrupt):
                 crawl.visit()
@@ -222,17 +222,17 @@ def test_wait_that_a_signal_interrupts_leaves_the_queue(crawl: Crawl) -> None:
 
             crawl.wait_for(waiting=0)
     finally:
-        signal.signal(signal.SIGUSR1, before)
+        signal.signal(signal.SIGUSR1, previous_handler)
 
 
-def test_turn_that_has_begun_for_an_interrupted_thread_is_given_back(
+def test_turn_that_started_for_an_interrupted_thread_is_given_back(
     crawl: Crawl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As by a time limit of Dramatiq, which a thread sees only after its wait."""
+    """As with Dramatiq's time limits, which a thread notices only after its wait."""
     portal = crawl.checker._portal
     call = portal.call
 
-    def call_and_interrupt(*arguments: Any) -> None:  # noqa: ANN401 (of any call)
+    def call_and_interrupt(*arguments: Any) -> None:  # noqa: ANN401 (for any call)
         call(*arguments)
         raise KeyboardInterrupt
 
@@ -245,10 +245,10 @@ def test_turn_that_has_begun_for_an_interrupted_thread_is_given_back(
     crawl.visit(patience=0)
 
 
-def test_closing_the_gate_ends_threads_that_wait_and_refuses_further_turns(
+def test_closing_the_gate_ends_waits_and_refuses_new_turns(
     crawl: Crawl,
 ) -> None:
-    with crawl.held():
+    with crawl.turn_in_another_thread():
         waiting = crawl.threads.submit(crawl.visit)
         crawl.wait_for(waiting=1)
 
@@ -256,23 +256,23 @@ def test_closing_the_gate_ends_threads_that_wait_and_refuses_further_turns(
         crawl.gate.close()
 
         with pytest.raises(RuntimeError, match="the gate is closed"):
-            waiting.result(_PATIENCE_SECONDS)
+            waiting.result(_TIMEOUT_SECONDS)
     with pytest.raises(RuntimeError, match="the gate is closed"):
         crawl.visit()
     assert crawl.checker.can_fetch(AGENT, PUBLIC)
 
 
 def test_closing_the_checker_closes_its_gates(crawl: Crawl) -> None:
-    """It waited for the threads that waited for their turns."""
+    """It used to wait for the threads that were waiting for turns."""
     other = sync.PolitenessGate(crawl.checker, AGENT)
 
-    with crawl.held():
+    with crawl.turn_in_another_thread():
         waiting = crawl.threads.submit(crawl.visit)
         crawl.wait_for(waiting=1)
         crawl.checker.close()
 
         with pytest.raises(RuntimeError, match="the gate is closed"):
-            waiting.result(_PATIENCE_SECONDS)
+            waiting.result(_TIMEOUT_SECONDS)
     with pytest.raises(RuntimeError, match="the checker is closed"):
         other.status(PUBLIC)
     other.close()
@@ -280,7 +280,7 @@ def test_closing_the_checker_closes_its_gates(crawl: Crawl) -> None:
         sync.PolitenessGate(crawl.checker, AGENT)
 
 
-def test_gates_of_one_checker_are_closed_each_for_itself(crawl: Crawl) -> None:
+def test_gates_of_one_checker_are_closed_independently(crawl: Crawl) -> None:
     with sync.PolitenessGate(crawl.checker, AGENT) as other, other.turn(PUBLIC):
         pass
 
@@ -288,50 +288,50 @@ def test_gates_of_one_checker_are_closed_each_for_itself(crawl: Crawl) -> None:
     assert len(crawl.checker._gates) == 1
 
 
-class OpenLedger(LocalLedger):
-    """Has to be opened; tells where that was done."""
+class RecordingLedger(LocalLedger):
+    """Records in which threads it is opened and closed."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[tuple[str, str]] = []
+        self.calls: list[tuple[str, str]] = []
 
     async def __aenter__(self) -> Self:
-        self.told.append(("opened", threading.current_thread().name))
+        self.calls.append(("opened", threading.current_thread().name))
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self.told.append(("closed", threading.current_thread().name))
+        self.calls.append(("closed", threading.current_thread().name))
 
 
 @pytest.mark.parametrize("owner", ["gate", "checker"])
-def test_ledger_is_opened_and_closed_in_the_event_loop(owner: str) -> None:
-    ledger = OpenLedger()
+def test_ledger_is_opened_and_closed_in_the_event_loops_thread(owner: str) -> None:
+    ledger = RecordingLedger()
     crawl = Crawl(ledger=ledger)
     with crawl.checker:
         crawl.visit()
 
         (crawl.gate if owner == "gate" else crawl.checker).close()
 
-        assert ledger.told == [("opened", "robotsgate"), ("closed", "robotsgate")]
-    assert len(ledger.told) == 2
+        assert ledger.calls == [("opened", "robotsgate"), ("closed", "robotsgate")]
+    assert len(ledger.calls) == 2
 
 
 def test_gates_of_a_fleet_share_the_turns_of_a_host(
     valkey: Valkey, prefix: str
 ) -> None:
-    def opened() -> Crawl:
+    def new_crawl() -> Crawl:
         return Crawl(ledger=RedisLedger(valkey.url, workers=2, prefix=prefix))
 
-    one, other = opened(), opened()
-    with one.checker, other.checker:
-        with one.gate.turn(PUBLIC), pytest.raises(TurnNotInTimeError):
-            other.visit(patience=0)
+    first, second = new_crawl(), new_crawl()
+    with first.checker, second.checker:
+        with first.gate.turn(PUBLIC), pytest.raises(TurnNotInTimeError):
+            second.visit(patience=0)
 
-        other.visit(OTHER_ORIGIN)
-        assert other.gate.stats.turns == 1
+        second.visit(OTHER_ORIGIN)
+        assert second.gate.stats.turns == 1
 
 
-def test_mistakes_are_raised_where_they_are_made(crawl: Crawl) -> None:
+def test_wrong_arguments_raise_immediately(crawl: Crawl) -> None:
     with pytest.raises(TypeError, match=r"from robotsgate\.sync, got <robotsgate\."):
         sync.PolitenessGate(checker_of(FakeSite()), AGENT)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="max_hosts"):
@@ -370,12 +370,12 @@ with (
 
 
 def test_forked_process_is_refused() -> None:
-    done = subprocess.run(  # noqa: S603 (our own words)
+    result = subprocess.run(  # noqa: S603 (our own code)
         [sys.executable, "-W", "error", "-c", FORKED],
         check=False,
-        timeout=_PATIENCE_SECONDS,
+        timeout=_TIMEOUT_SECONDS,
         stderr=subprocess.PIPE,
         text=True,
     )
 
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (0, "")

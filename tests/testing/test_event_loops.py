@@ -1,4 +1,4 @@
-"""A test for trio fails loudly if pytest-asyncio would run it on asyncio."""
+"""Tests for trio fail loudly if pytest-asyncio would run them on asyncio."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def _pytest(*arguments: str, cwd: Path = _ROOT) -> subprocess.CompletedProcess[s
 def test_contract_fails_if_its_tests_for_trio_run_on_asyncio(tmp_path: Path) -> None:
     (tmp_path / "test_store.py").write_text(_OWN_TESTS)
 
-    ended = _pytest("--asyncio-mode=auto", "-k", "event_loop", cwd=tmp_path)
+    result = _pytest("--asyncio-mode=auto", "-k", "event_loop", cwd=tmp_path)
 
-    assert "1 failed, 1 passed" in ended.stdout
-    assert "set asyncio_mode to strict" in ended.stdout
+    assert "1 failed, 1 passed" in result.stdout
+    assert "set asyncio_mode to strict" in result.stdout
 
 
 def test_our_own_tests_do_not_run_in_auto_mode() -> None:
-    ended = _pytest("-o", "asyncio_mode=auto", "--collect-only", "-n", "0", __file__)
+    result = _pytest("-o", "asyncio_mode=auto", "--collect-only", "-n", "0", __file__)
 
-    assert "expected asyncio_mode to be strict, got auto" in ended.stderr
+    assert "expected asyncio_mode to be strict, got auto" in result.stderr

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 async def response_of(site: FakeSite, url: str) -> httpx.Response:
-    """What an httpx client gets of the site."""
+    """The response that an httpx client gets from the site."""
     async with httpx.AsyncClient(transport=site) as client:
         return await client.get(url)
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("library", [httpx, httpx2], ids=["httpx", "httpx2"])
-async def test_site_answers_as_told(library: ModuleType) -> None:
+async def test_site_sends_the_response_it_was_given(library: ModuleType) -> None:
     site = FakeSite()
     site.serve(ORIGIN, RULES, status=203, headers={"Cache-Control": "max-age=60"})
 
@@ -50,7 +50,7 @@ async def test_site_answers_as_told(library: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("body", "sent"), [("caf\u00e9", b"caf\xc3\xa9"), (b"\xff\x00", b"\xff\x00")]
 )
-async def test_site_sends_bytes_as_they_are_and_text_as_utf8(
+async def test_site_sends_bytes_unchanged_and_text_as_utf8(
     body: bytes | str, sent: bytes
 ) -> None:
     site = FakeSite()
@@ -63,7 +63,7 @@ async def test_site_sends_bytes_as_they_are_and_text_as_utf8(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("told", "asked"),
+    ("served", "requested"),
     [
         ("https://example.com", "https://example.com/robots.txt"),
         ("https://EXAMPLE.com:443/robots.txt#f", "https://example.com/robots.txt"),
@@ -77,22 +77,22 @@ async def test_site_sends_bytes_as_they_are_and_text_as_utf8(
     ],
 )
 async def test_site_answers_a_checker_for_any_spelling_of_an_origin(
-    told: str, asked: str
+    served: str, requested: str
 ) -> None:
     site = FakeSite()
-    site.serve(told, "User-agent: *\nDisallow: /\n")
+    site.serve(served, "User-agent: *\nDisallow: /\n")
     checker = RobotsChecker(client=site, clock=ManualClock())
 
-    allowed = await checker.can_fetch(AGENT, f"{asked}/page")
+    allowed = await checker.can_fetch(AGENT, f"{requested}/page")
 
     assert allowed is False
-    assert site.requests == [asked]
+    assert site.requests == [requested]
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("library", [httpx, httpx2], ids=["httpx", "httpx2"])
 @pytest.mark.parametrize(
-    ("told", "asked"),
+    ("served", "requested"),
     [
         ("https://example.com", "https://example.com/"),
         ("https://example.com/", "https://example.com#top"),
@@ -104,12 +104,14 @@ async def test_site_answers_a_checker_for_any_spelling_of_an_origin(
         ("http://[::1]:8080/a", "http://[::1]:8080/a#f"),
     ],
 )
-async def test_site_serves_pages(library: ModuleType, told: str, asked: str) -> None:
+async def test_site_serves_pages(
+    library: ModuleType, served: str, requested: str
+) -> None:
     site = FakeSite()
-    site.serve_page(told, "caf\u00e9", status=203)
+    site.serve_page(served, "caf\u00e9", status=203)
 
     async with library.AsyncClient(transport=site) as client:
-        page = await client.get(asked)
+        page = await client.get(requested)
 
     assert (page.status_code, page.content) == (203, b"caf\xc3\xa9")
 
@@ -119,13 +121,13 @@ async def test_site_serves_pages(library: ModuleType, told: str, asked: str) -> 
     "text": ("<p>", {}, "text/html; charset=utf-8"),
     "text with headers":
         ("<p>", {"headers": {"Age": "1"}}, "text/html; charset=utf-8"),
-    "text with another type":
+    "text with a different type":
         ("<p>", {"headers": {"Content-Type": "text/plain"}}, "text/plain"),
     "bytes": (b"<p>", {}, None),
     "a response": (httpx.Response(200, json={}), {}, "application/json"),
 })  # fmt: skip
 async def test_page_is_html_if_it_is_text(
-    body: Any,  # noqa: ANN401 (all that a page may be)
+    body: Any,  # noqa: ANN401 (anything that a page may be)
     arguments: dict[str, Any],
     content_type: str | None,
 ) -> None:
@@ -161,7 +163,7 @@ async def test_site_serves_robots_txt_and_pages_to_a_crawler() -> None:
 
 
 @pytest.mark.anyio
-async def test_site_answers_404_for_what_is_not_served() -> None:
+async def test_site_answers_404_for_urls_that_are_not_served() -> None:
     site = FakeSite()
     site.serve(ORIGIN, RULES)
     site.serve_page(PUBLIC, "page")
@@ -174,7 +176,7 @@ async def test_site_answers_404_for_what_is_not_served() -> None:
 
 
 @pytest.mark.anyio
-async def test_site_raises_what_it_was_told_until_told_otherwise() -> None:
+async def test_site_raises_the_given_error_until_told_otherwise() -> None:
     site = FakeSite()
     error = httpx.ConnectTimeout("too slow")
     site.fail(ORIGIN, error)
@@ -190,7 +192,7 @@ async def test_site_raises_what_it_was_told_until_told_otherwise() -> None:
 
 
 @pytest.mark.anyio
-async def test_site_does_not_see_later_changes_of_the_headers_it_was_given() -> None:
+async def test_later_changes_to_the_given_headers_do_not_affect_the_site() -> None:
     site = FakeSite()
     headers = {"X-Name": "before"}
     site.serve(ORIGIN, headers=headers)
@@ -206,20 +208,20 @@ async def test_site_lets_other_tasks_run_before_it_answers() -> None:
     site = FakeSite()
     events: list[str] = []
 
-    async def ask(name: str) -> None:
-        events.append(f"{name} asks")
+    async def request(name: str) -> None:
+        events.append(f"{name} is sent")
         await response_of(site, ROBOTS_TXT)
-        events.append(f"{name} has it")
+        events.append(f"{name} is answered")
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(ask, "one")
-        tasks.start_soon(ask, "other")
+        tasks.start_soon(request, "first")
+        tasks.start_soon(request, "second")
 
-    assert sorted(events[:2]) == ["one asks", "other asks"]
+    assert sorted(events[:2]) == ["first is sent", "second is sent"]
 
 
 @pytest.mark.anyio
-async def test_site_leaves_it_to_the_checker_to_decode_a_body() -> None:
+async def test_site_leaves_decoding_a_body_to_the_checker() -> None:
     site = FakeSite()
     site.serve(
         ORIGIN, gzip.compress(RULES.encode()), headers={"Content-Encoding": "gzip"}
@@ -232,7 +234,7 @@ async def test_site_leaves_it_to_the_checker_to_decode_a_body() -> None:
 
 
 @pytest.mark.anyio
-async def test_site_answers_one_after_the_other_and_then_with_the_last() -> None:
+async def test_site_sends_its_answers_in_order_and_repeats_the_last() -> None:
     site = FakeSite()
     packed = gzip.compress(RULES.encode())
     answers = [
@@ -248,12 +250,12 @@ async def test_site_answers_one_after_the_other_and_then_with_the_last() -> None
     last = [await response_of(site, ROBOTS_TXT) for _ in range(2)]
 
     assert (first.status_code, first.headers["retry-after"]) == (503, "7")
-    assert [(one.status_code, one.text) for one in last] == [(200, RULES)] * 2
+    assert [(each.status_code, each.text) for each in last] == [(200, RULES)] * 2
     assert len(answers) == 3
 
 
 @pytest.mark.anyio
-async def test_site_waits_for_each_answer_by_its_clock() -> None:
+async def test_site_delays_each_answer_by_its_clock() -> None:
     clock = ManualClock()
     site = FakeSite(clock=clock)
     site.serve(ORIGIN, delay=5)
@@ -261,20 +263,20 @@ async def test_site_waits_for_each_answer_by_its_clock() -> None:
     checker = RobotsChecker(client=site, clock=clock)
     answers: list[tuple[float, str | None]] = []
 
-    async def ask(url: str) -> None:
+    async def check(url: str) -> None:
         verdict = await checker.check(AGENT, url)
         answers.append((clock.monotonic(), verdict.error))
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(ask, ORIGIN)
-        tasks.start_soon(ask, OTHER_ORIGIN)
+        tasks.start_soon(check, ORIGIN)
+        tasks.start_soon(check, OTHER_ORIGIN)
         await clock.pass_time(10)
 
     assert answers == [(5, None), (7, "ReadTimeout: too slow")]
 
 
 @pytest.mark.anyio
-async def test_site_takes_a_single_response() -> None:
+async def test_site_accepts_a_single_response() -> None:
     site = FakeSite()
     site.serve(ORIGIN, httpx.Response(203, text=RULES))
 
@@ -286,10 +288,10 @@ async def test_site_takes_a_single_response() -> None:
 @cases("origin body arguments message", {
     "text in a list":
         (ORIGIN, ["User-agent: *"], {}, "responses or exceptions, got 'User-agent: .'"),
-    "no answer": (ORIGIN, [], {}, r"at least one response, got \[\]"),
-    "status beside a response":
+    "no responses": (ORIGIN, [], {}, r"at least one response, got \[\]"),
+    "status together with a response":
         (ORIGIN, [httpx.Response(200)], {"status": 404}, "own status and headers"),
-    "headers beside a response":
+    "headers together with a response":
         (ORIGIN, httpx.Response(200), {"headers": {}}, "own status and headers"),
     "delay below 0":
         (ORIGIN, b"", {"delay": -1}, "delay to be 0 or more seconds, got -1"),
@@ -297,11 +299,11 @@ async def test_site_takes_a_single_response() -> None:
         (ORIGIN, b"", {"delay": math.nan}, "delay to be 0 or more seconds, got nan"),
     "a page": (PRIVATE, b"", {}, "expected an origin or .* the path '/private'"),
     "ftp": ("ftp://e.com", b"", {}, "http or https URL, got 'ftp://e.com'"),
-    "no origin": ("example.com", b"", {}, "expected an absolute URL"),
+    "not an origin": ("example.com", b"", {}, "expected an absolute URL"),
 })  # fmt: skip
-def test_site_refuses_wrong_answers_when_it_is_told(
+def test_serve_rejects_invalid_arguments(
     origin: str,
-    body: Any,  # noqa: ANN401 (the mistakes of a caller)
+    body: Any,  # noqa: ANN401 (the caller's mistakes)
     arguments: dict[str, Any],
     message: str,
 ) -> None:
@@ -310,6 +312,6 @@ def test_site_refuses_wrong_answers_when_it_is_told(
 
 
 @pytest.mark.parametrize("url", ["/public", "example.com/public", "ftp://e.com/a"])
-def test_site_refuses_a_page_without_an_http_url(url: str) -> None:
+def test_serve_page_rejects_a_url_without_http(url: str) -> None:
     with pytest.raises(ValueError, match=r"an (absolute|http or https) URL"):
         FakeSite().serve_page(url)

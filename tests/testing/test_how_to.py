@@ -1,4 +1,4 @@
-"""What docs/how-to/test-your-crawler.md shows."""
+"""The tests shown in docs/how-to/test-your-crawler.md."""
 
 from collections.abc import AsyncIterator
 

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class TestTime:
-    def test_clock_stands_where_it_was_made(self) -> None:
+    def test_clock_stays_at_its_start_time(self) -> None:
         clock = ManualClock(5)
 
         assert [clock.now(), clock.now()] == [5.0, 5.0]
 
-    def test_clock_without_a_start_stands_in_the_present_century(self) -> None:
+    def test_default_start_time_is_in_the_present_century(self) -> None:
         assert 1.7e9 < ManualClock().now() < 4.1e9
 
     def test_advance_moves_both_times(self) -> None:
@@ -36,7 +36,7 @@ class TestTime:
         assert (clock.now(), clock.monotonic()) == (100.5, 0.5)
 
     @pytest.mark.parametrize("now", [50.0, 0.1, 3e9])
-    def test_set_moves_now_alone(self, now: float) -> None:
+    def test_set_changes_only_now(self, now: float) -> None:
         clock = ManualClock(100)
         clock.advance(0.7)
 
@@ -45,7 +45,7 @@ class TestTime:
         assert (clock.now(), clock.monotonic()) == (now, 0.7)
 
     @pytest.mark.parametrize("seconds", [-0.001, float("inf"), float("nan")])
-    def test_clock_does_not_advance_backwards_or_for_ever(self, seconds: float) -> None:
+    def test_clock_does_not_advance_backwards_or_forever(self, seconds: float) -> None:
         clock = ManualClock(100)
 
         with pytest.raises(ValueError, match=f"0 or more, got {seconds}"):
@@ -55,7 +55,7 @@ class TestTime:
 
 
 class Diary:
-    """Tasks that wait on a clock, and what they do at which second."""
+    """Records which task wakes up at which second of a clock."""
 
     def __init__(self, threshold: float = math.inf) -> None:
         self.clock = ManualClock(0, autojump_threshold=threshold)
@@ -67,7 +67,7 @@ class Diary:
     async def wait(
         self, name: str, *waits: float, event: anyio.Event | None = None
     ) -> None:
-        """Wait once for each of the `waits`, and write what each wait tells."""
+        """Wait for each of `waits` in turn, and record the result each time."""
         for seconds in waits:
             is_set = await self.clock.wait(seconds, event=event)
             self.write(f"{name}: set" if is_set else name)
@@ -76,7 +76,7 @@ class Diary:
 @pytest.mark.anyio
 class TestPassTime:
     @pytest.mark.parametrize("seconds", [0, 0.25, 7 * 86_400])
-    async def test_without_waiters_the_clock_moves(self, seconds: float) -> None:
+    async def test_clock_moves_without_waiting_tasks(self, seconds: float) -> None:
         clock = ManualClock(100)
 
         await clock.pass_time(seconds)
@@ -98,22 +98,22 @@ class TestPassTime:
             pytest.param(
                 {"a": [2], "b": [2], "c": [2]},
                 [(2, "a"), (2, "b"), (2, "c")],
-                id="of the same moment, in the order in which they began",
+                id="due at the same time, in the order in which they started",
             ),
             pytest.param(
                 {"a": [1, 1], "b": [2], "c": [1.5, 0.5]},
                 [(1, "a"), (1.5, "c"), (2, "b"), (2, "a"), (2, "c")],
-                id="the order in which they began, not that of their names",
+                id="in the order in which they started, not by name",
             ),
             pytest.param(
                 {"a": [1, 2, 4, 3], "b": [4, 6.5]},
                 [(1, "a"), (3, "a"), (4, "b"), (7, "a"), (10, "a")],
-                id="again when they wait again, and at the last moment too",
+                id="again if they wait again, even at the last moment",
             ),
             pytest.param(
                 {"a": [0, 4, 0, -1], "b": [4]},
                 [(0, "a"), (4, "a"), (4, "a"), (4, "a"), (4, "b")],
-                id="no time passes for a wait of nothing",
+                id="immediately after a wait of 0 or less",
             ),
             pytest.param({"a": [10.5], "b": [float("inf")]}, [], id="not yet"),
         ],
@@ -134,13 +134,13 @@ class TestPassTime:
         assert diary.lines == lines
         assert diary.clock.now() == 10
 
-    async def test_whatever_a_woken_task_sets_going_ends_before_time_goes_on(
+    async def test_work_started_by_a_woken_task_ends_before_time_moves_on(
         self,
     ) -> None:
         diary = Diary()
 
         async def work(depth: int) -> None:
-            """Several tasks deep, each of which lets the others run first."""
+            """Start tasks `depth` levels deep, each letting the others run first."""
             await anyio.lowlevel.checkpoint()
             if depth:
                 async with anyio.create_task_group() as tasks:
@@ -159,7 +159,7 @@ class TestPassTime:
 
         assert diary.lines == [(1, "worked"), (1.001, "next")]
 
-    async def test_new_task_waits_from_the_moment_at_which_time_begins_to_pass(
+    async def test_new_task_waits_from_the_start_of_pass_time(
         self,
     ) -> None:
         diary = Diary()
@@ -169,7 +169,7 @@ class TestPassTime:
             await diary.clock.pass_time(1)
             assert diary.lines == [(1, "new")]
 
-    async def test_advance_wakes_nobody_and_the_next_pass_time_does(self) -> None:
+    async def test_advance_wakes_no_task_until_the_next_pass_time(self) -> None:
         diary = Diary()
 
         async with anyio.create_task_group() as tasks:
@@ -185,7 +185,7 @@ class TestPassTime:
         assert diary.lines == [(5, "early"), (5, "late")]
 
     @pytest.mark.parametrize("now", [-1e6, 1e6], ids=["back", "ahead"])
-    async def test_set_changes_nothing_for_those_who_wait(self, now: float) -> None:
+    async def test_set_does_not_affect_waiting_tasks(self, now: float) -> None:
         diary = Diary()
 
         async with anyio.create_task_group() as tasks:
@@ -198,44 +198,46 @@ class TestPassTime:
         assert (diary.clock.now(), diary.clock.monotonic()) == (now + 2, 3)
 
     @pytest.mark.parametrize(
-        ("turn", "monotonic"),
+        ("change", "monotonic"),
         [
-            pytest.param(lambda clock: clock.advance(1), 10, id="within the time"),
-            pytest.param(lambda clock: clock.advance(20), 25, id="beyond it"),
-            pytest.param(lambda clock: clock.set(0), 10, id="set back"),
+            pytest.param(
+                lambda clock: clock.advance(1), 10, id="forward, within the time"
+            ),
+            pytest.param(lambda clock: clock.advance(20), 25, id="forward, beyond it"),
+            pytest.param(lambda clock: clock.set(0), 10, id="back"),
         ],
     )
-    async def test_task_may_turn_the_clock_while_time_passes(
-        self, turn: Callable[[ManualClock], None], monotonic: float
+    async def test_task_may_change_the_clock_while_time_passes(
+        self, change: Callable[[ManualClock], None], monotonic: float
     ) -> None:
         clock = ManualClock()
 
-        async def wait_and_turn() -> None:
+        async def wait_and_change() -> None:
             await clock.wait(5)
-            turn(clock)
+            change(clock)
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(wait_and_turn)
+            tasks.start_soon(wait_and_change)
             await clock.pass_time(10)
 
         assert clock.monotonic() == monotonic
 
-    async def test_time_passes_once_at_a_time(self) -> None:
+    async def test_second_pass_time_at_the_same_time_raises(self) -> None:
         clock = ManualClock(0)
-        caught = []
+        errors = []
 
         async def wait_and_pass_time() -> None:
             await clock.wait(1)
-            with pytest.raises(RuntimeError, match="one pass_time at a time") as error:
+            with pytest.raises(RuntimeError, match="one pass_time at a time") as caught:
                 await clock.pass_time(1)
-            caught.append(error.value)
+            errors.append(caught.value)
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(wait_and_pass_time)
             await clock.pass_time(2)
             await clock.pass_time(3)
 
-        assert len(caught) == 1
+        assert len(errors) == 1
         assert clock.now() == 5
 
     async def test_cancelled_pass_time_stops_where_it_is(self) -> None:
@@ -258,7 +260,7 @@ class TestPassTime:
 @pytest.mark.anyio
 class TestWait:
     @pytest.mark.parametrize("seconds", [0, 1])
-    async def test_event_that_is_set_ends_the_wait_before_it_begins(
+    async def test_wait_returns_immediately_if_the_event_is_already_set(
         self, seconds: float
     ) -> None:
         clock, event = ManualClock(0), anyio.Event()
@@ -267,7 +269,7 @@ class TestWait:
         assert await clock.wait(seconds, event=event) is True
         assert clock.monotonic() == 0
 
-    async def test_event_ends_the_wait_without_time(self) -> None:
+    async def test_event_ends_the_wait_without_more_time_passing(self) -> None:
         diary, event = Diary(), anyio.Event()
 
         async with anyio.create_task_group() as tasks:
@@ -278,7 +280,7 @@ class TestWait:
         assert diary.lines == [(0.5, "waiter: set")]
         assert diary.clock._waiters == {}
 
-    async def test_event_that_a_woken_task_sets_ends_the_wait_at_that_moment(
+    async def test_event_set_by_a_woken_task_ends_the_wait_at_that_moment(
         self,
     ) -> None:
         diary, event = Diary(), anyio.Event()
@@ -294,7 +296,7 @@ class TestWait:
 
         assert diary.lines == [(1, "waiter: set")]
 
-    async def test_event_that_comes_too_late_was_not_set(self) -> None:
+    async def test_event_set_too_late_does_not_count(self) -> None:
         diary, event = Diary(), anyio.Event()
 
         async with anyio.create_task_group() as tasks:
@@ -321,7 +323,7 @@ class TestWait:
         assert clock._waiters == {}
 
     @pytest.mark.parametrize("seconds", [0, 1])
-    async def test_wait_can_be_cancelled_before_it_begins(self, seconds: float) -> None:
+    async def test_wait_can_be_cancelled_before_it_starts(self, seconds: float) -> None:
         clock = ManualClock(0)
 
         with anyio.CancelScope() as scope:
@@ -331,7 +333,9 @@ class TestWait:
         assert scope.cancelled_caught
         assert clock._waiters == {}
 
-    async def test_task_that_is_cancelled_when_it_is_due_is_cancelled(self) -> None:
+    async def test_task_cancelled_at_the_moment_it_is_due_does_not_continue(
+        self,
+    ) -> None:
         diary = Diary()
 
         async def cancel() -> None:
@@ -349,7 +353,7 @@ class TestWait:
         assert diary.lines == [(1, "a")]
         assert diary.clock._waiters == {}
 
-    async def test_task_that_is_being_cancelled_may_wait_in_a_shield(self) -> None:
+    async def test_cancelled_task_may_still_wait_in_a_shield(self) -> None:
         diary = Diary()
 
         async def clean_up() -> None:
@@ -372,7 +376,7 @@ class TestWait:
 @pytest.mark.anyio
 @pytest.mark.parametrize("threshold", [0, 0.001])
 class TestAutojump:
-    async def test_task_is_woken_that_awaits_the_clock_itself(
+    async def test_task_that_awaits_the_clock_directly_is_woken(
         self, threshold: float
     ) -> None:
         clock = ManualClock(0, autojump_threshold=threshold)
@@ -382,7 +386,7 @@ class TestAutojump:
 
         assert clock.monotonic() == 7 * 86_400 + 5
 
-    async def test_tasks_are_woken_one_after_another_when_they_are_due(
+    async def test_tasks_are_woken_one_at_a_time_when_they_are_due(
         self, threshold: float
     ) -> None:
         diary = Diary(threshold)
@@ -400,7 +404,7 @@ class TestAutojump:
 
         assert diary.lines == [(1, "a"), (2, "worked"), (2.001, "b"), (3.5, "a")]
 
-    async def test_event_ends_the_wait_and_the_clock_moves_on_for_the_others(
+    async def test_event_ends_a_wait_and_the_clock_moves_on_for_the_others(
         self, threshold: float
     ) -> None:
         diary, event = Diary(threshold), anyio.Event()
@@ -411,18 +415,18 @@ class TestAutojump:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(lambda: diary.wait("first", 5, event=event))
-            tasks.start_soon(lambda: diary.wait("for ever", math.inf, event=event))
+            tasks.start_soon(lambda: diary.wait("forever", math.inf, event=event))
             tasks.start_soon(wait_and_set)
             tasks.start_soon(diary.wait, "last", 2)
 
         assert sorted(diary.lines) == [
             (1, "first: set"),
-            (1, "for ever: set"),
+            (1, "forever: set"),
             (2, "last"),
         ]
         assert diary.clock._waiters == {}
 
-    async def test_clock_does_not_jump_for_a_task_that_waits_for_ever(
+    async def test_clock_does_not_jump_for_a_task_that_waits_forever(
         self, threshold: float
     ) -> None:
         clock = ManualClock(0, autojump_threshold=threshold)
@@ -437,7 +441,7 @@ class TestAutojump:
 
 
 @pytest.mark.anyio
-async def test_clock_does_not_jump_if_each_response_comes_within_its_threshold(
+async def test_clock_does_not_jump_if_responses_arrive_within_the_threshold(
     serve: Callable[..., LoopbackServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = serve(Late(0.001, Reply(body=b"page")))
@@ -461,13 +465,13 @@ async def test_clock_does_not_jump_if_each_response_comes_within_its_threshold(
 
 
 @pytest.mark.parametrize("threshold", [-1, math.nan])
-def test_clock_refuses_a_threshold_that_is_no_time(threshold: float) -> None:
+def test_clock_rejects_an_invalid_threshold(threshold: float) -> None:
     with pytest.raises(ValueError, match=f"0 or more seconds, got {threshold}"):
         ManualClock(autojump_threshold=threshold)
 
 
 @pytest.mark.parametrize("threshold", [math.inf, 0])
-def test_clock_may_move_from_one_event_loop_to_the_next(threshold: float) -> None:
+def test_clock_can_be_used_in_one_event_loop_after_another(threshold: float) -> None:
     clock = ManualClock(0, autojump_threshold=threshold)
 
     async def pass_time_while_others_wait() -> None:

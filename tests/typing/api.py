@@ -1,4 +1,4 @@
-"""Uses the whole public surface with explicit types; mypy checks it, nobody runs it."""
+"""Uses the whole public API with explicit types; mypy checks it, nothing runs it."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class OwnClock:
+class CustomClock:
     def now(self) -> float:
         return 0.0
 
@@ -141,7 +141,7 @@ class OwnClock:
         return seconds > 0 and event is not None and event.is_set()
 
 
-class OwnFetcher:
+class CustomFetcher:
     async def get(
         self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
     ) -> FetchedResponse:
@@ -153,7 +153,7 @@ class OwnFetcher:
 
 
 def fetchers(session: aiohttp.ClientSession) -> list[Fetcher]:
-    return [OwnFetcher(), AiohttpFetcher(session)]
+    return [CustomFetcher(), AiohttpFetcher(session)]
 
 
 def wrapped(checker: RobotsChecker) -> list[httpx.AsyncClient]:
@@ -174,7 +174,7 @@ def wrapped_blocking(
 ) -> list[httpx.Client]:
     hook = robots_hook(checker, "Bot")
     transport = SyncRobotsTransport(checker, ["News", "Bot"], gate=gate)
-    RobotsTransport(checker, "Bot")  # type: ignore[arg-type]  # blocks
+    RobotsTransport(checker, "Bot")  # type: ignore[arg-type]  # blocking
     return [
         httpx.Client(event_hooks={"request": [hook]}),
         httpx.Client(transport=SyncRobotsTransport(checker, "Bot", wrapped=transport)),
@@ -207,11 +207,11 @@ def blocking(session: requests.Session) -> None:
             NiquestsAdapter(checker, ["News", "Bot"], gate=gate)
             assert_type(gate.stats, GateStats)
             assert_type(gate.status("https://e.com"), HostStatus)
-    checker.can_fetch("Bot", 42)  # type: ignore[arg-type]  # names no URL
-    sync.RobotsChecker(clock=None)  # type: ignore[arg-type]  # knows no time
+    checker.can_fetch("Bot", 42)  # type: ignore[arg-type]  # not a URL
+    sync.RobotsChecker(clock=None)  # type: ignore[arg-type]  # not a clock
 
 
-async def got_by_hops(
+async def get_by_hops(
     checker: RobotsChecker, blocking: sync.RobotsChecker, session: requests.Session
 ) -> None:
     async def send(url: str, **options: object) -> bytes:
@@ -222,7 +222,7 @@ async def got_by_hops(
     by_requests: RobotsGet[requests.Response]
     by_requests = robots_get(blocking, ["News", "Bot"], session.get, max_redirects=3)
     assert_type(by_requests(httpx.URL("https://e.com")), "requests.Response")
-    robots_get(checker, "Bot", session.get)  # type: ignore[arg-type]  # blocks
+    robots_get(checker, "Bot", session.get)  # type: ignore[arg-type]  # blocking
 
 
 def refused_by_a_client(error: RobotsDisallowedError) -> None:
@@ -249,7 +249,7 @@ async def in_scrapy(crawler: Crawler, request: scrapy.Request) -> None:
     assert_type(parser.crawl_delay("Bot"), float | None)
 
 
-class OwnStore:
+class CustomStore:
     async def get(self, key: str) -> bytes | None:
         raise StoreError(key)
 
@@ -266,11 +266,11 @@ class OwnStore:
         return
 
 
-clocks: list[Clock] = [SystemClock(), ManualClock(), ManualClock(0), OwnClock()]
+clocks: list[Clock] = [SystemClock(), ManualClock(), ManualClock(0), CustomClock()]
 stores: list[Store] = [
     MemoryStore(),
     MemoryStore(max_entries=10, max_bytes=1_000_000),
-    OwnStore(),
+    CustomStore(),
 ]
 listable: list[ListableStore] = [MemoryStore(), open_store("memory:")]
 
@@ -330,7 +330,7 @@ def checkers(client: httpx.AsyncClient, events: list[CheckerEvent]) -> None:
     RobotsChecker(
         user_agent="ExampleBot/1.0",
         client=FakeSite(),
-        store=OwnStore(),
+        store=CustomStore(),
         policy=Policy.strict(),
         dialect=Dialect.GOOGLE,
         max_origins=10,
@@ -346,7 +346,7 @@ async def answers(url: httpx.URL) -> None:
         assert_type(checker, RobotsChecker)
         assert_type(await checker.can_fetch("ExampleBot", "https://e.com/"), bool)
         assert_type(await checker.can_fetch(["News", "Bot"], url), bool)
-        if checker.can_fetch("Bot", url):  # type: ignore[truthy-bool]  # lacks await
+        if checker.can_fetch("Bot", url):  # type: ignore[truthy-bool]  # missing await
             raise AssertionError
         assert_type(await checker.check(("News", "Bot"), url), Verdict)
         assert_type(await checker.can_fetch_many("Bot", [url, "x"]), list[bool])
@@ -509,8 +509,8 @@ def file(body: bytes, text: str) -> None:
     assert_type(robots_txt.can_fetch("Bot", "/path"), bool)
     assert_type(robots_txt.can_fetch(["News", "Bot"], httpx.URL("https://e")), bool)
     assert_type(robots_txt.can_fetch("Bot", yarl.URL("https://e.com")), bool)
-    robots_txt.can_fetch("Bot", None)  # type: ignore[arg-type]  # names no URL
-    robots_txt.match("Bot", 42)  # type: ignore[arg-type]  # names no URL
+    robots_txt.can_fetch("Bot", None)  # type: ignore[arg-type]  # not a URL
+    robots_txt.match("Bot", 42)  # type: ignore[arg-type]  # not a URL
     robots_txt.match(httpx.URL("https://e.com"), "Bot")  # type: ignore[arg-type]  # swapped
     assert_type(robots_txt.matches("Bot", "/path"), tuple[Rule, ...])
     assert_type(robots_txt.crawl_delay("Bot"), float | None)
@@ -541,7 +541,7 @@ def captures(file: BinaryIO, error: DamagedWarcError) -> None:
 
 def archives(url: httpx.URL, bodies: dict[str, bytes]) -> None:
     RobotsArchive(stored, policy=Policy(), dialect=Dialect.GOOGLE, max_origins=1)
-    RobotsArchive(bodies)  # type: ignore[arg-type]  # cannot be called
+    RobotsArchive(bodies)  # type: ignore[arg-type]  # not callable
     archive = RobotsArchive(bodies.get)
     assert_type(archive.can_fetch("Bot", url), bool | None)
     assert_type(archive.can_fetch_many(["a", "b"], ["x", url]), list[bool | None])
@@ -585,17 +585,17 @@ def parts(match: Match, robots_txt: RobotsTxt) -> None:
 def origins(url: httpx.URL) -> None:
     origin = Origin.from_url(url)
     urls: list[URLLike] = [url, yarl.URL("https://e.com")]
-    assert_type([Origin.from_url(one) for one in urls], list[Origin])
-    Origin.from_url(None)  # type: ignore[arg-type]  # names no URL
-    Origin.from_url(42)  # type: ignore[arg-type]  # names no URL
-    Origin.from_url(b"https://e.com")  # type: ignore[arg-type]  # is no text
+    assert_type([Origin.from_url(each) for each in urls], list[Origin])
+    Origin.from_url(None)  # type: ignore[arg-type]  # not a URL
+    Origin.from_url(42)  # type: ignore[arg-type]  # not a URL
+    Origin.from_url(b"https://e.com")  # type: ignore[arg-type]  # not text
     assert_type(origin, Origin)
     assert_type((origin.scheme, origin.host, origin.port), tuple[str, str, int])
     assert_type(origin.robots_url, str)
 
 
 async def politeness(checker: RobotsChecker, ledger: Ledger) -> None:
-    def tell(event: GateEvent) -> None:
+    def on_gate_event(event: GateEvent) -> None:
         match event:
             case DelayClamped():
                 assert_type((event.stated_delay, event.delay), tuple[float, float])
@@ -625,7 +625,7 @@ async def politeness(checker: RobotsChecker, ledger: Ledger) -> None:
         max_turn_seconds=60,
         max_hosts=1_000,
         host_of=lambda url: url.split("/")[2],
-        on_event=tell,
+        on_event=on_gate_event,
     )
     async with PolitenessGate(checker, "ExampleBot") as gate:
         assert_type(gate, PolitenessGate)
@@ -695,7 +695,7 @@ async def fakes(request: httpx.Request) -> None:
     assert_type(await site.handle_async_request(request), httpx.Response)
 
 
-# An error each, which a type checker would miss if `__getattr__` were shown to it.
+# Each is an error that a type checker would miss if it could see `__getattr__`.
 misspelt: list[object] = [
     MisspeltChecker,
     MisspeltSite,

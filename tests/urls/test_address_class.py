@@ -63,7 +63,7 @@ def test_every_class_has_examples() -> None:
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_address_is_of_class(kind: AddressClass) -> None:
+def test_address_has_its_class(kind: AddressClass) -> None:
     classes = {text: address_class(ip_address(text)) for text in CLASSES[kind]}
 
     assert classes == dict.fromkeys(CLASSES[kind], kind)
@@ -81,39 +81,39 @@ def test_address_is_of_class(kind: AddressClass) -> None:
     ],
     ids=["mapped", "translated", "NAT64", "6to4", "Teredo server"],
 )
-def test_embedded_address_is_of_the_class_of_the_inner_one(
+def test_address_has_the_class_of_the_ipv4_address_embedded_in_it(
     kind: AddressClass, prefix: str, shift: int
 ) -> None:
     for text in CLASSES[kind]:
         if ":" in text:
             continue
         outer = embedded(IPv4Address(text), prefix, shift=shift)
-        if prefix == "2001:0::":  # with a client that is public
+        if prefix == "2001:0::":  # with a public client
             outer = IPv6Address(int(outer) | int(IPv4Address("1.1.1.1")) ^ 0xFFFF_FFFF)
 
         assert address_class(outer) is kind, text
 
 
-def test_client_of_teredo_decides_as_well() -> None:
+def test_client_address_in_a_teredo_address_matters_too() -> None:
     server, client = IPv4Address("1.1.1.1"), int(IPv4Address("10.0.0.1"))
     outer = embedded(server, "2001:0::", shift=64)
 
-    found = address_class(IPv6Address(int(outer) | client ^ 0xFFFF_FFFF))
+    kind = address_class(IPv6Address(int(outer) | client ^ 0xFFFF_FFFF))
 
-    assert found is AddressClass.PRIVATE
+    assert kind is AddressClass.PRIVATE
 
 
-def test_compatible_address_is_of_the_class_of_the_inner_one() -> None:
+def test_ipv4_compatible_address_has_the_class_of_its_ipv4_address() -> None:
     assert address_class(ip_address("::7f00:1")) is AddressClass.LOOPBACK
     assert address_class(ip_address("::808:808")) is AddressClass.PUBLIC
 
 
-def test_zone_of_an_address_does_not_matter() -> None:
+def test_zone_of_an_address_is_ignored() -> None:
     assert address_class(ip_address("fe80::1%eth0")) is AddressClass.LINK_LOCAL
 
 
 @given(address=ADDRESSES)
-def test_whatever_the_standard_library_keeps_private_is_not_public(
+def test_public_ipv4_address_is_global_and_not_multicast(
     address: IPv4Address,
 ) -> None:
     if address_class(address) is AddressClass.PUBLIC:

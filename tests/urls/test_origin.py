@@ -1,4 +1,4 @@
-"""Which robots.txt is responsible for a URL, and which URLs name none."""
+"""Which robots.txt applies to a URL, and which URLs have none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.tables import cases
 
 
 @pytest.mark.parametrize(
-    ("robots_url", "url", "is_responsible"),
+    ("robots_url", "url", "applies"),
     [
         ("http://example.com/robots.txt", "http://example.com/", True),
         ("http://example.com/robots.txt", "http://example.com/folder/file", True),
@@ -47,19 +47,19 @@ from tests.tables import cases
         ("http://example.com:8181/robots.txt", "http://example.com/", False),
     ],
 )
-def test_robots_txt_is_responsible_for_its_own_origin_only(
-    robots_url: str, url: str, *, is_responsible: bool
+def test_robots_txt_applies_to_its_own_origin_only(
+    robots_url: str, url: str, *, applies: bool
 ) -> None:
-    """The location examples of Google's specification."""
+    """The location examples from Google's specification."""
     is_same = Origin.from_url(url) == Origin.from_url(robots_url)
 
-    assert is_same is is_responsible
+    assert is_same is applies
 
 
 @cases("url key", {
     "upper case": ("HTTP://EXAMPLE.com/", "http://example.com"),
     "http's port": ("http://example.com:80", "http://example.com"),
-    "https's": ("https://example.com:443", "https://example.com"),
+    "https's port": ("https://example.com:443", "https://example.com"),
     "ftp's port": ("ftp://example.com:21", "ftp://example.com"),
     "another scheme's port": ("http://h:443", "http://h:443"),
     "a WebSocket": ("ws://h:80/chat", "http://h"),
@@ -75,30 +75,30 @@ def test_robots_txt_is_responsible_for_its_own_origin_only(
     "white space around it": ("  http://h \n", "http://h"),
     "tabs and line ends inside": ("ht\ttp://a\nb/", "http://ab"),
     "a final dot is dropped": ("http://h./", "http://h"),
-    "so is one of another script": ("http://h\uff0e:81/", "http://h:81"),
-    "backslash behind the host": ("http://h/\\a?\\#\\", "http://h"),
+    "a final dot from another script, too": ("http://h\uff0e:81/", "http://h:81"),
+    "backslashes after the first slash": ("http://h/\\a?\\#\\", "http://h"),
     "escaped ASCII": ("http://ex%41mple.com", "http://example.com"),
     "escapes": ("http://b%C3%BCcher.example", "http://xn--bcher-kva.example"),
     "upper case IDN": ("http://BÜCHER.example", "http://xn--bcher-kva.example"),
-    "non-transitional": ("http://faß.de", "http://xn--fa-hia.de"),
-    "dots of other scripts": ("http://a。b\uff0ec", "http://a.b.c"),
-    "wide digits": ("http://\uff11\uff12\uff17.1", "http://127.0.0.1"),
+    "non-transitional IDN": ("http://faß.de", "http://xn--fa-hia.de"),
+    "dots from other scripts": ("http://a。b\uff0ec", "http://a.b.c"),
+    "full-width digits": ("http://\uff11\uff12\uff17.1", "http://127.0.0.1"),
     "underscore": ("http://a_b/", "http://a_b"),
-    "IPv4 of two parts": ("http://127.1/", "http://127.0.0.1"),
-    "IPv4 of one part": ("http://2130706433/", "http://127.0.0.1"),
+    "IPv4 with two parts": ("http://127.1/", "http://127.0.0.1"),
+    "IPv4 with one part": ("http://2130706433/", "http://127.0.0.1"),
     "IPv4 in hexadecimal": ("http://0x7f.0.0.1/", "http://127.0.0.1"),
     "IPv4 in octal": ("http://0177.0.0.1/", "http://127.0.0.1"),
-    "IPv4 of a bare 0x": ("http://0x/", "http://0.0.0.0"),
-    "IPv4 of many zeros": (f"http://0x{'0' * 80}7f000001/", "http://127.0.0.1"),
-    "many octal zeros": (f"http://{'0' * 80}17700000001/", "http://127.0.0.1"),
+    "IPv4 as a bare 0x": ("http://0x/", "http://0.0.0.0"),
+    "IPv4 with many zeros": (f"http://0x{'0' * 80}7f000001/", "http://127.0.0.1"),
+    "IPv4 with many octal zeros": (f"http://{'0' * 80}17700000001/", "http://127.0.0.1"),
     "IPv4 with a final dot": ("http://1.2.3.4./", "http://1.2.3.4"),
     "IPv6": ("http://[::1]/", "http://[::1]"),
     "IPv6 and a port": ("http://[::1]:8080/", "http://[::1]:8080"),
     "long IPv6": ("http://[2001:DB8:0:0::1]", "http://[2001:db8::1]"),
     "IPv4 in IPv6": ("http://[::ffff:1.2.3.4]", "http://[::ffff:102:304]"),
-    "IPv4 at its end": ("http://[::1.2.3.4]", "http://[::102:304]"),
+    "IPv4 at the end of IPv6": ("http://[::1.2.3.4]", "http://[::102:304]"),
 })  # fmt: skip
-def test_origin_is_written_in_one_way(url: str, key: str) -> None:
+def test_origin_has_one_spelling(url: str, key: str) -> None:
     origin = Origin.from_url(url)
 
     assert str(origin) == key
@@ -117,7 +117,7 @@ def test_target_is_path_and_query(url: str, target: str) -> None:
     assert split_url(url)[1] == target
 
 
-def test_url_object_of_a_client_is_taken() -> None:
+def test_url_object_from_a_client_is_accepted() -> None:
     assert str(Origin.from_url(httpx.URL("https://EXAMPLE.com:443/a"))) == (
         "https://example.com"
     )
@@ -133,7 +133,7 @@ def test_url_object_of_a_client_is_taken() -> None:
     "odd scheme": ("ht_tp://h", "absolute URL", "'ht_tp://h'"),
     "an agent": ("ExampleBot", "absolute URL", "'ExampleBot'"),
     "another scheme": ("gopher://h/", "an http, https, ws", "'gopher://h/'"),
-    "no host scheme": ("mailto:me@h", "scheme 'mailto' in", "'…@h'"),
+    "a scheme without hosts": ("mailto:me@h", "scheme 'mailto' in", "'…@h'"),
     "host:port": ("localhost:80", "scheme 'localhost' in", "'localhost:80'"),
     "no slashes": ("http:h", "// and a host after http:", "'http:h'"),
     "one slash": ("https:/h", "// and a host after https:", "'https:/h'"),
@@ -152,28 +152,28 @@ def test_url_object_of_a_client_is_taken() -> None:
     "a backslash for the first slash":
         ("http://h\\a", "no backslash before the path", r"'http://h\\a'"),
     "query alone": ("http://?q", "a host", "'http://?q'"),
-    "mapped to nothing": ("http://\xad/", "a host", r"'http://\xad/'"),
+    "a host mapped to nothing": ("http://\xad/", "a host", r"'http://\xad/'"),
     "port above the range":
         ("http://h:65536", "a port from 1 to 65535", "'http://h:65536'"),
     "port 0": ("http://h:0", "a port from 1 to 65535", "'http://h:0'"),
-    "port of many digits":
+    "port with many digits":
         ("http://h:" + "9" * 5000, "a port from 1 to 65535", "'http://h:9"),
-    "letters": ("http://h:8x", "a numeric port", "'http://h:8x'"),
-    "negative": ("http://h:-1", "a numeric port", "'http://h:-1'"),
-    "digits of another script":
+    "letters in the port": ("http://h:8x", "a numeric port", "'http://h:8x'"),
+    "negative port": ("http://h:-1", "a numeric port", "'http://h:-1'"),
+    "port in digits from another script":
         ("http://h:\u0663", "a numeric port", "'http://h:\u0663'"),
-    "space": ("http://a b/", "a host without ' '", "'http://a b/'"),
-    "bracket": ("http://a<b/", "a host without '<'", "'http://a<b/'"),
-    "percent": ("http://a%b/", "a host without '%'", "'http://a%b/'"),
-    "escaped slash": ("http://a%2fb/", "a host without '/'", "'http://a%2fb/'"),
+    "space in the host": ("http://a b/", "a host without ' '", "'http://a b/'"),
+    "angle bracket in the host": ("http://a<b/", "a host without '<'", "'http://a<b/'"),
+    "percent sign in the host": ("http://a%b/", "a host without '%'", "'http://a%b/'"),
+    "escaped slash in the host": ("http://a%2fb/", "a host without '/'", "'http://a%2fb/'"),
     "two colons": ("http://a:b:80/", "a host without ':'", "'http://a:b:80/'"),
     "a letter that maps to a slash":
         ("http://\u2100/", "a host without '/'", "'http://\u2100/'"),
-    "escapes that are no UTF-8": ("http://a%ff/", "", "'http://a%ff/'"),
+    "escapes that are not UTF-8": ("http://a%ff/", "", "'http://a%ff/'"),
     "a lone surrogate": ("http://\ud800/", "", r"'http://\ud800/'"),
     "a code point that IDNA forbids":
         ("http://\U000e0080.x/", "IDNA can map", "'http://"),
-    "IPv4 of five parts":
+    "IPv4 with five parts":
         ("http://1.2.3.4.5/", "an IPv4 address", "'http://1.2.3.4.5/'"),
     "IPv4 part above 255":
         ("http://256.1.1.1/", "an IPv4 address", "'http://256.1.1.1/'"),
@@ -183,20 +183,20 @@ def test_url_object_of_a_client_is_taken() -> None:
         ("http://4294967296/", "an IPv4 address", "'http://4294967296/'"),
     "a name that ends in a number": ("http://a.1/", "an IPv4 address", "'http://a.1/'"),
     "IPv4 with an empty part": ("http://1..2/", "an IPv4 address", "'http://1..2/'"),
-    "no octal number": ("http://1.08/", "an IPv4 address", "'http://1.08/'"),
-    "IPv4 of many digits": ("http://" + "1" * 65, "an IPv4 address", "'http://111"),
+    "not an octal number": ("http://1.08/", "an IPv4 address", "'http://1.08/'"),
+    "IPv4 with many digits": ("http://" + "1" * 65, "an IPv4 address", "'http://111"),
     "open bracket": ("http://[::1", "']' after the IPv6 address", "'http://[::1'"),
     "empty brackets": ("http://[]/", "an IPv6 address", "'http://[]/'"),
     "IPv4 in brackets": ("http://[1.2.3.4]/", "an IPv6 address", "'http://[1.2.3.4]/'"),
     "IPv6 with a zone":
         ("http://[fe80::1%25eth0]/", "without a zone", "'http://[fe80::1%25eth0]/'"),
-    "rubbish behind the bracket":
+    "rubbish after the bracket":
         ("http://[::1]x/", "an IPv6 address", "'http://[::1]x/'"),
     "bytes": (b"http://h/", "the URL to be a str, got b'http", "http://h/"),
     "None": (None, "absolute URL", "got None"),
     "a number": (7, "absolute URL", "got 7"),
 })  # fmt: skip
-def test_url_without_an_origin_raises_an_error_that_names_it(
+def test_url_without_an_origin_raises_an_error_that_quotes_it(
     url: object, expected: str, shown: str
 ) -> None:
     with pytest.raises(InvalidURLError) as caught:
@@ -209,8 +209,8 @@ def test_url_without_an_origin_raises_an_error_that_names_it(
 
 
 @pytest.mark.parametrize("host", ["0x0x7f", "1.0x0x1", "00o17", "1.00O1"])
-def test_host_with_a_prefix_of_python_stays_a_name(host: str) -> None:
-    """`int(text, base)` takes another 0x or 0o; WHATWG sees a name, not a number."""
+def test_host_that_only_python_reads_as_a_number_stays_a_name(host: str) -> None:
+    """`int(text, base)` accepts another 0x or 0o; to WHATWG, this is a name."""
     assert Origin.from_url(f"http://{host}/").host == host.lower()
 
 
@@ -230,8 +230,8 @@ def test_error_never_shows_a_password(url: object) -> None:
     assert caught.value.url is url
 
 
-def test_label_longer_than_any_name_server_takes_raises() -> None:
-    """Encoding it took time with the square of its length: 100 s for 16,000 letters."""
+def test_label_longer_than_any_name_server_accepts_raises() -> None:
+    """Encoding it used to take quadratic time: 100 s for 16,000 letters."""
     label = "".join(chr(0x4E00 + number * 7_919 % 20_000) for number in range(1_000))
 
     with pytest.raises(InvalidURLError):
@@ -242,7 +242,7 @@ def test_label_longer_than_any_name_server_takes_raises() -> None:
     "a label": ("\u00fc" * 64,),
     "a name": (".".join(["a" * 63] * 13),),
 })  # fmt: skip
-def test_international_host_that_dns_has_no_room_for_raises(host: str) -> None:
+def test_international_host_too_long_for_dns_raises(host: str) -> None:
     with pytest.raises(InvalidURLError, match="short enough for DNS"):
         Origin.from_url(f"https://{host}/")
 
@@ -263,11 +263,11 @@ _PARTS = (
 
 
 @given(st.lists(st.sampled_from(_PARTS), max_size=7).map("".join))
-def test_origin_of_odd_text_is_that_of_browsers(text: str) -> None:
+def test_origin_of_odd_text_is_the_same_as_in_browsers(text: str) -> None:
     check(text.encode())
     check(f"http://{text}".encode())
 
 
 @given(st.text(max_size=8), st.text(max_size=8))
-def test_origin_of_any_text_is_that_of_browsers(host: str, path: str) -> None:
+def test_origin_of_any_text_is_the_same_as_in_browsers(host: str, path: str) -> None:
     check(f"https://{host}/{path}".encode("utf-8", "surrogatepass"))

@@ -1,4 +1,4 @@
-"""In how many ways clients and servers may read one path."""
+"""The ways in which clients and servers may interpret a path."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ def test_dot_segments_are_removed(path: str, expected: str) -> None:
 
 @cases("target others", {
     "no dots": ("/a/b?c", set()),
-    "dots of names": ("/.a/b../...?/../", set()),
+    "dots in names": ("/.a/b../...?/../", set()),
     "empty segments": ("//a///", set()),
-    "an escaped dot of a name": ("/a%2Ehtml", set()),
+    "an escaped dot in a name": ("/a%2Ehtml", set()),
     "an escaped slash": ("/a%2F..%5C..", set()),
     "dots in the query": ("/a?b=/../\\c%2e", set()),
     "a literal dot": ("/a/./b", {"/a/b"}),
     "at the end": ("/a/..?q", {"/?q"}),
     "escaped": ("/a/%2e%2E/b", {"/b"}),
     "half escaped": ("/a/.%2e/b", {"/b"}),
-    "both": ("/a/../b/%2e%2e/c?d", {"/b/%2e%2e/c?d", "/c?d"}),
-    "a literal one takes an escaped one away":
+    "literal and escaped": ("/a/../b/%2e%2e/c?d", {"/b/%2e%2e/c?d", "/c?d"}),
+    "a literal one removes an escaped one":
         ("/a/%2e%2e/../b", {"/b", "/a/b"}),
     "a backslash": ("/a\\b", {"/a/b", "/a%5Cb"}),
     "a backslash before dots":
         ("/a\\../b", {"/a/../b", "/b", "/a%5C../b"}),
-    "a client that resolves before a server takes backslashes for slashes":
+    "a server reads backslashes as slashes after a client resolved dots":
         ("/a/b\\c/../d\\e", {
             "/a%5Ce", "/a/b/d/e", "/a/b/c/../d/e", "/a/d/e", "/a/d\\e", "/a/d%5Ce",
             "/a/b%5Cc/../d%5Ce",
         } - {"/a%5Ce"}),
 })  # fmt: skip
-def test_target_has_readings(target: str, others: set[str]) -> None:
+def test_target_has_these_readings(target: str, others: set[str]) -> None:
     first, *rest = readings(target)
 
     assert first == target

@@ -1,4 +1,4 @@
-"""Where a redirect leads (RFC 9110 §10.2.2), and where none is followed."""
+"""Where a redirect leads (RFC 9110 §10.2.2), and when it cannot be followed."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from robotsgate.urls._redirect import RedirectError, redirect_target
 
 URL = "http://example.com:8080/robots.txt"
 
-LEADS_TO: dict[str, tuple[str, str]] = {
+TARGETS: dict[str, tuple[str, str]] = {
     "an absolute path": ("/other.txt", "http://example.com:8080/other.txt"),
     "a relative path": ("other.txt", "http://example.com:8080/other.txt"),
     "a relative path with dots": ("./../a/x", "http://example.com:8080/a/x"),
-    "a query only": ("?a=1", "http://example.com:8080/robots.txt?a=1"),
+    "only a query": ("?a=1", "http://example.com:8080/robots.txt?a=1"),
     "a path with a query": ("/a?b=/c", "http://example.com:8080/a?b=/c"),
     "another host": ("http://www.example.com/", "http://www.example.com/"),
     "another host without a path": (
         "http://www.example.com",
         "http://www.example.com/",
     ),
-    "another host with a query only": ("http://b.com?q", "http://b.com/?q"),
+    "another host with only a query": ("http://b.com?q", "http://b.com/?q"),
     "another port": ("http://example.com:81/x", "http://example.com:81/x"),
     "the default port, dropped": ("http://example.com:80/", "http://example.com/"),
     "https": ("https://example.com/robots.txt", "https://example.com/robots.txt"),
@@ -32,11 +32,11 @@ LEADS_TO: dict[str, tuple[str, str]] = {
     "a host in capitals": ("http://B.COM/X", "http://b.com/X"),
     "an international host": ("http://bücher.de/", "http://xn--bcher-kva.de/"),
     "an IPv6 address": ("http://[0:0::1]:81/x", "http://[::1]:81/x"),
-    "a number for an address": ("http://2130706433/", "http://127.0.0.1/"),
+    "a number as an address": ("http://2130706433/", "http://127.0.0.1/"),
     "userinfo, dropped": ("http://user:secret@b.com/x", "http://b.com/x"),
     "userinfo without a scheme": ("//user:secret@b.com/x", "http://b.com/x"),
     "a doubled slash in a path": ("a//b", "http://example.com:8080/a//b"),
-    "a doubled slash behind the root": ("/a//b", "http://example.com:8080/a//b"),
+    "a doubled slash after the root": ("/a//b", "http://example.com:8080/a//b"),
     "a final semicolon": ("/a;", "http://example.com:8080/a;"),
     "three slashes": ("///b.com/x", "http://b.com/x"),
     "backslashes": ("\\\\b.com\\x?\\", "http://b.com/x?\\"),
@@ -45,7 +45,7 @@ LEADS_TO: dict[str, tuple[str, str]] = {
     "another scheme with one slash": ("https:/b.com/x", "https://b.com/x"),
     "a path that looks like a scheme": ("./a:b", "http://example.com:8080/a:b"),
     "a fragment, dropped": ("/x#y", "http://example.com:8080/x"),
-    "a fragment only": ("#y", URL),
+    "only a fragment": ("#y", URL),
     "spaces around it": ("  /x \t", "http://example.com:8080/x"),
     "the same URL": (URL, URL),
     "the longest Location": (
@@ -54,10 +54,10 @@ LEADS_TO: dict[str, tuple[str, str]] = {
     ),
 }
 
-LEADS_NOWHERE: dict[str, tuple[str | None, str]] = {
+UNUSABLE: dict[str, tuple[str | None, str]] = {
     "no Location": (None, "without a Location"),
-    "an empty one": ("", "without a Location"),
-    "one that is too long": ("/" + "x" * 16_384, "16385 characters"),
+    "an empty Location": ("", "without a Location"),
+    "a Location that is too long": ("/" + "x" * 16_384, "16385 characters"),
     "ftp": ("ftp://example.com/robots.txt", "to the scheme 'ftp'"),
     "file": ("file:///etc/passwd", "to the scheme 'file'"),
     "a WebSocket": ("ws://example.com/robots.txt", "to the scheme 'ws'"),
@@ -67,23 +67,19 @@ LEADS_NOWHERE: dict[str, tuple[str | None, str]] = {
 }
 
 
-@pytest.mark.parametrize(("location", "target"), LEADS_TO.values(), ids=LEADS_TO)
-def test_redirect_leads_to(location: str, target: str) -> None:
-    found = redirect_target(URL, location)
-
-    assert found == target
+@pytest.mark.parametrize(("location", "target"), TARGETS.values(), ids=TARGETS)
+def test_redirect_leads_to_target(location: str, target: str) -> None:
+    assert redirect_target(URL, location) == target
 
 
-@pytest.mark.parametrize(
-    ("location", "message"), LEADS_NOWHERE.values(), ids=LEADS_NOWHERE
-)
-def test_redirect_leads_nowhere_with(location: str | None, message: str) -> None:
+@pytest.mark.parametrize(("location", "message"), UNUSABLE.values(), ids=UNUSABLE)
+def test_unusable_location_raises(location: str | None, message: str) -> None:
     with pytest.raises(RedirectError, match=message):
         redirect_target(URL, location)
 
 
 @pytest.mark.parametrize("base", ["https://example.com/robots.txt", URL])
-def test_location_without_a_scheme_keeps_it(base: str) -> None:
+def test_location_without_a_scheme_keeps_the_scheme_of_the_base_url(base: str) -> None:
     target = redirect_target(base, "//b.com/x")
 
     assert target == f"{base.partition(':')[0]}://b.com/x"
@@ -99,8 +95,8 @@ def test_password_in_a_location_is_not_shown(location: str) -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_location_that_no_request_can_carry_is_unusable() -> None:
-    """A control character is what httpx refuses: that is no dead host."""
+def test_redirect_target_is_always_a_url_that_httpx_accepts() -> None:
+    """httpx rejects control characters, which must not look like a dead host."""
     for octet in (*range(0x20), 0x7F):
         with suppress(RedirectError):
             httpx.Request("GET", redirect_target(URL, f"/a{chr(octet)}b"))
