@@ -148,17 +148,11 @@ class LeaseStore(StoreBehind):
 
     Attributes:
         owners: the owners of leases, by key.
-        reads: how many times the store has been read.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.owners: dict[str, str] = {}
-        self.reads = 0
-
-    async def get(self, key: str) -> bytes | None:
-        self.reads += 1
-        return await super().get(key)
 
     async def acquire(self, key: str, owner: str, seconds: float) -> bool:
         del seconds

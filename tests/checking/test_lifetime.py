@@ -240,14 +240,11 @@ async def checker_of_fixture() -> AsyncIterator[RobotsChecker]:
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("number", [1, 2])
 async def test_async_generator_fixture_can_yield_a_checker(
-    checker_of_fixture: RobotsChecker, number: int
+    checker_of_fixture: RobotsChecker,
 ) -> None:
     """pytest-asyncio runs its two halves in different tasks."""
-    allowed = await checker_of_fixture.can_fetch(AGENT, PRIVATE)
-
-    assert (allowed, number in {1, 2}) == (False, True)
+    assert not await checker_of_fixture.can_fetch(AGENT, PRIVATE)
 
 
 @pytest.mark.anyio

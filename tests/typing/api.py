@@ -119,15 +119,14 @@ from robotsgate.testing import FakeSite, ManualClock
 from robotsgate.testing import FakeSites as MisspeltSite  # type: ignore[attr-defined]
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import requests
     import scrapy
     from crawlee.crawlers import HttpCrawler
     from scrapy.crawler import Crawler
 
     from robotsgate.stores import Change
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class CustomClock:

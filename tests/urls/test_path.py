@@ -39,9 +39,9 @@ def test_dot_segments_are_removed(path: str, expected: str) -> None:
         ("/a\\../b", {"/a/../b", "/b", "/a%5C../b"}),
     "a server reads backslashes as slashes after a client resolved dots":
         ("/a/b\\c/../d\\e", {
-            "/a%5Ce", "/a/b/d/e", "/a/b/c/../d/e", "/a/d/e", "/a/d\\e", "/a/d%5Ce",
+            "/a/b/d/e", "/a/b/c/../d/e", "/a/d/e", "/a/d\\e", "/a/d%5Ce",
             "/a/b%5Cc/../d%5Ce",
-        } - {"/a%5Ce"}),
+        }),
 })  # fmt: skip
 def test_target_has_these_readings(target: str, others: set[str]) -> None:
     first, *rest = readings(target)
