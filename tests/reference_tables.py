@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import robotsgate
-from benchmarks.page import rewritten
+from benchmarks.page import replace_parts
 from robotsgate import (
     AccessResult,
     CheckerStats,
@@ -67,7 +67,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     }.items():
         page = _FOLDER / name
         marked = {key: _table(rows) for key, rows in tables.items()}
-        yield page, rewritten(page.read_text(encoding="utf-8"), marked)
+        yield page, replace_parts(page.read_text(encoding="utf-8"), marked)
 
 
 def _table(rows: Rows) -> str:

@@ -19,9 +19,9 @@ from benchmarks import (
     wrapped,
 )
 from benchmarks import filter as filter_
-from benchmarks.corpus import made_up_corpus
+from benchmarks.corpus import generated_corpus
 from benchmarks.hostile_files import Family
-from benchmarks.page import Bar, Table, publish, rewritten
+from benchmarks.page import Bar, Table, publish, replace_parts
 from benchmarks.workload import Workload
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _PAGES = Path(__file__).parents[1] / "docs/explanation"
 
 @pytest.fixture(scope="module")
 def tiny() -> Workload:
-    return Workload(bodies=made_up_corpus(4), repeats=1, is_quick=True)
+    return Workload(bodies=generated_corpus(4), repeats=1, is_quick=True)
 
 
 @pytest.mark.parametrize("name", sorted(suite._MEASUREMENTS.keys() - {"hostile"}))
@@ -64,7 +64,7 @@ def test_hostile_file_is_timed_stage_by_stage() -> None:
 
 
 def test_made_up_corpus_is_reproducible() -> None:
-    assert made_up_corpus(20) == made_up_corpus(20)
+    assert generated_corpus(20) == generated_corpus(20)
 
 
 def test_figures_are_written_between_the_markers_in_a_page(
@@ -84,7 +84,7 @@ def test_figures_are_written_between_the_markers_in_a_page(
     assert "| speed | 3.00 ms, missed | ≥ 4 ms | ≥ 5 ms |" in bars
     assert "old" in other
     assert "a*b|c  1,234" in capsys.readouterr().out
-    assert rewritten("no marks", {"other": "new"}) == "no marks"
+    assert replace_parts("no marks", {"other": "new"}) == "no marks"
 
 
 @pytest.mark.parametrize(

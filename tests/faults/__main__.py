@@ -14,7 +14,7 @@ from pathlib import Path
 
 import anyio
 
-from benchmarks.page import rewritten
+from benchmarks.page import replace_parts
 from tests.faults.fault import observe, warm_up
 from tests.faults.matrix import GROUPS
 from tests.faults.page import table
@@ -34,7 +34,7 @@ def main() -> None:
         sys.stdout.write("\n\n".join(tables.values()) + "\n")
         return
     marked = {f"faults {name}": text for name, text in tables.items()}
-    new = rewritten(page.read_text(encoding="utf-8"), marked)
+    new = replace_parts(page.read_text(encoding="utf-8"), marked)
     page.write_text(new, encoding="utf-8")
 
 
