@@ -63,7 +63,7 @@ def test_hostile_file_is_timed_stage_by_stage() -> None:
     ]
 
 
-def test_made_up_corpus_is_reproducible() -> None:
+def test_generated_corpus_is_reproducible() -> None:
     assert generated_corpus(20) == generated_corpus(20)
 
 

@@ -57,7 +57,7 @@ assert {allowed for _, allowed in expected} == {True, False, None}
 """
 
 
-def test_killed_worker_changes_no_answer() -> None:
+def test_killing_a_worker_changes_no_answer() -> None:
     process = subprocess.run(  # noqa: S603 (our own code)
         [sys.executable, "-c", _KILLED_WORKER],
         timeout=300,

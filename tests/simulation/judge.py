@@ -73,7 +73,7 @@ class _Origin:
     """The state of one origin.
 
     Attributes:
-        held: what the checker may have in memory.
+        in_memory: what the checker may have in memory.
         known: what the current attempt may start from, including the store's entry.
         stored: what the store contains, by key.
         seen: everything known since the step began.
@@ -84,7 +84,7 @@ class _Origin:
         write: the store update that follows it.
     """
 
-    held: Known = _NOTHING
+    in_memory: Known = _NOTHING
     known: Known = _NOTHING
     stored: dict[str, Known] = field(default_factory=dict)
     seen: Known = _NOTHING
@@ -94,13 +94,13 @@ class _Origin:
     attempt: Attempt | None = None
     write: _Write | None = None
 
-    def know(self, known: Known) -> None:
+    def learn(self, known: Known) -> None:
         self.known = known or _NOTHING
         self.seen |= self.known
 
-    def hold(self, held: Known) -> None:
-        self.held = held or _NOTHING
-        self.know(self.held)
+    def remember(self, in_memory: Known) -> None:
+        self.in_memory = in_memory or _NOTHING
+        self.learn(self.in_memory)
 
 
 @dataclass
@@ -140,7 +140,7 @@ class Judge:
         self._moments = [self.clock.now()]
         self.fetched.clear()
         for origin in self._origins.values():
-            origin.seen = origin.known = origin.held
+            origin.seen = origin.known = origin.in_memory
             origin.fetched = frozenset()
             origin.forced = 0
 
@@ -153,7 +153,7 @@ class Judge:
         self.overrides = overrides
         self.fetches = 0
         for origin in self._origins.values():
-            origin.hold(_NOTHING)
+            origin.remember(_NOTHING)
 
     def refresh_requested(self, host: str) -> None:
         """Record a call of `refresh`, which may fetch before the retry is due."""
@@ -163,7 +163,9 @@ class Judge:
         """Record a call of `forget`, which may come during an attempt."""
         origin = self._origin(host)
         origin.may_forget = not is_alone
-        origin.hold(_NOTHING if is_alone else origin.known | origin.held | _NOTHING)
+        origin.remember(
+            _NOTHING if is_alone else origin.known | origin.in_memory | _NOTHING
+        )
 
     def transitions(self, host: str) -> Iterator[float]:
         """The known times at which the state of `host` changes."""
@@ -203,12 +205,12 @@ class Judge:
         if self._terms.setdefault(key, terms := _terms(self.policy)) != terms:
             self.complain(f"{key} is also used under {terms}")
         stored = origin.stored.get(key, _NOTHING) if is_whole else _NOTHING
-        known = self._joined(self._held(origin), stored)
+        known = self._joined(self._in_memory(origin), stored)
         now = self.clock.now()
         self.seen["entry read from the store"] += stored != _NOTHING
         # The checker keeps a current entry in memory.
-        origin.held |= {one for one in known if self._is_current(one, now)}
-        origin.know(known)
+        origin.in_memory |= {one for one in known if self._is_current(one, now)}
+        origin.learn(known)
 
     def entry_updated(self, key: str, *, is_whole: bool, is_kept: bool) -> None:
         """Record that the checker updated an entry."""
@@ -243,7 +245,7 @@ class Judge:
             self.complain(f"the fetch of {host} was not stored")
             write = _Write("", _NOTHING, is_kept=False)
         # A clock that was ahead may have been set back, so memory is looked at again.
-        known = self._joined(self._held(origin), origin.known)
+        known = self._joined(self._in_memory(origin), origin.known)
         known = self._joined(known, write.shown)
         if origin.may_forget:
             known |= _NOTHING
@@ -251,14 +253,14 @@ class Judge:
         # A stale 404 counts as no answer, but does not revive an older one.
         known |= {
             history
-            for history in origin.held
+            for history in origin.in_memory
             if history and history.access is AccessResult.UNAVAILABLE
         }
         results = frozenset(self._histories_after(known, attempt, event))
         if write.is_kept:
             origin.stored[write.key] = results
         origin.fetched |= results
-        origin.hold(results)
+        origin.remember(results)
 
     def _histories_after(
         self, known: Known, attempt: Attempt, event: RobotsTxtFetched
@@ -308,14 +310,14 @@ class Judge:
         """The minimum and maximum time from the end of `attempt` to the next."""
         policy, headers = self.policy, attempt.headers
         if access is AccessResult.UNREACHABLE:
-            asked = retry_after(headers, now=now, policy=policy) or 0.0
-            return wait(history, attempt.answer.status, asked, now, policy)
+            requested = retry_after(headers, now=now, policy=policy) or 0.0
+            return wait(history, attempt.answer.status, requested, now, policy)
         if access is AccessResult.REFUSED:
             return policy.retry_max, policy.retry_max * MOST_JITTER
         lifetime = freshness_lifetime(headers, now=now, policy=policy)
         if attempt.answer.status in {429, 503}:
-            asked = retry_after(headers, now=now, policy=policy) or 0.0
-            lifetime = max(lifetime, asked)
+            requested = retry_after(headers, now=now, policy=policy) or 0.0
+            lifetime = max(lifetime, requested)
         return lifetime, lifetime
 
     # --- what may be answered -----------------------------------------------------
@@ -358,12 +360,14 @@ class Judge:
         if host in self.overrides:
             return True
         now = self.clock.now()
-        held = self._origin(host).held
-        return not self.may_evict and all(self._is_current(one, now) for one in held)
+        in_memory = self._origin(host).in_memory
+        return not self.may_evict and all(
+            self._is_current(one, now) for one in in_memory
+        )
 
     def judge_prefetched(self, host: str) -> None:
         """Complain unless prefetching left an answer for `host`."""
-        in_use = self._in_use(host, self._origin(host).held, self._moments)
+        in_use = self._in_use(host, self._origin(host).in_memory, self._moments)
         if host not in self.overrides and not any(in_use):
             self._complain_of(host, "", "after prefetch", "an answer")
 
@@ -382,7 +386,7 @@ class Judge:
             return {self._override_decision(host, path)}
         origin = self._origin(host)
         moments = [self.clock.now()] if now_only else self._moments
-        known = origin.held if now_only else origin.seen
+        known = origin.in_memory if now_only else origin.seen
         return {
             decision
             for history, now in self._in_use(host, known, moments)
@@ -452,8 +456,8 @@ class Judge:
     def _is_current(self, history: History | None, now: float) -> bool:
         return history is not None and is_current(history, now)
 
-    def _held(self, origin: _Origin) -> Known:
-        return origin.held | _NOTHING if self.may_evict else origin.held
+    def _in_memory(self, origin: _Origin) -> Known:
+        return origin.in_memory | _NOTHING if self.may_evict else origin.in_memory
 
     def _joined(self, some: Known, others: Known) -> Known:
         now, policy = self.clock.now(), self.policy
