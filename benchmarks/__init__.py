@@ -1,1 +1,1 @@
-"""Measurements; each is run by hand and prints what it finds."""
+"""Benchmarks: run by hand; each prints its figures."""

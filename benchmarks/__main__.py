@@ -1,10 +1,10 @@
-"""Measures robotsgate beside its peers, all in one run.
+"""Compares robotsgate with its peers, all in one run.
 
     pip install -e '.[bench]'
     python -m benchmarks
 
-Without --corpus the robots.txt files are made up, in the shape of real ones. Each
-figure is the best of some turns that the contenders take one after the other.
+Without --corpus, the robots.txt files are generated to resemble real ones. The
+contenders take turns, and each figure is the best of a contender's turns.
 """
 
 from __future__ import annotations
@@ -35,44 +35,44 @@ _FILES, _REPEATS = 2_000, 7
 _FILES_WHEN_QUICK, _REPEATS_WHEN_QUICK = 150, 2
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Do as the command line says."""
-    given = _arguments().parse_args(words)
-    files = _FILES_WHEN_QUICK if given.quick else _FILES
-    repeats = _REPEATS_WHEN_QUICK if given.quick else _REPEATS
-    bodies, kind = robots_files(files, given.corpus)
-    work = Workload(bodies=bodies, repeats=repeats, is_quick=given.quick)
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    options = _parser().parse_args(arguments)
+    files = _FILES_WHEN_QUICK if options.quick else _FILES
+    repeats = _REPEATS_WHEN_QUICK if options.quick else _REPEATS
+    bodies, kind = robots_files(files, options.corpus)
+    work = Workload(bodies=bodies, repeats=repeats, is_quick=options.quick)
     figures = []
-    for name in given.only or _MEASUREMENTS:
+    for name in options.only or _MEASUREMENTS:
         began = perf_counter()
         figures += _MEASUREMENTS[name](work)
         print(f"[{name}: {perf_counter() - began:.0f} s]", file=sys.stderr)
     run = about(*_OWN, *_PEERS)
     run |= {"files": kind, "turns": f"the best of {repeats}"}
-    publish(figures, run, page=given.page)
-    if given.page is not None:
+    publish(figures, run, page=options.page)
+    if options.page is not None:
         for table in figures:
             if isinstance(table, Table) and table.name == "questions":
-                draw(table, given.page.with_name("how-fast-questions.svg"))
+                draw(table, options.page.with_name("how-fast-questions.svg"))
 
 
-def _arguments() -> argparse.ArgumentParser:
-    arguments = argparse.ArgumentParser(
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = arguments.add_argument
+    add = parser.add_argument
     add("--corpus", type=Path, metavar="DIR", help="a folder of real robots.txt files")
     add("--only", action="append", choices=_MEASUREMENTS, help="may be repeated")
-    add("--quick", action="store_true", help="a first look, in some seconds")
+    add("--quick", action="store_true", help="a rough first look that takes seconds")
     add(
         "--page",
         type=Path,
         metavar="FILE",
-        help="write tables here, and a chart next to it",
+        help="write the tables to this page, and a chart next to it",
     )
-    return arguments
+    return parser
 
 
 if __name__ == "__main__":

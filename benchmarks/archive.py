@@ -1,10 +1,10 @@
-"""How fast a `RobotsArchive` answers, beside a dictionary of protego's parsers.
+"""Compares the speed of a `RobotsArchive` with a dictionary of protego's parsers.
 
     pip install -e '.[bench]'
     python -m benchmarks.archive --page docs/explanation/how-fast.md
 
-Both begin with nothing parsed, in one process. Each file is made unique by a rule of
-its own, and each answer is compared with that of `RobotsTxt`.
+Both start with nothing parsed, in the same process. An extra rule makes each file
+unique, and every answer is checked against `RobotsTxt`.
 """
 
 from __future__ import annotations
@@ -30,43 +30,43 @@ from robotsgate import RobotsArchive, RobotsTxt
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_URLS_OF_AN_ORIGIN, _ORIGINS, _FILES, _REPEATS = 100, 10_000, 2_000, 3
+_URLS_PER_ORIGIN, _ORIGINS, _FILES, _REPEATS = 100, 10_000, 2_000, 3
 _OURS, _THEIRS = "RobotsArchive.can_fetch_many", "a dictionary of protego's parsers"
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Do as the command line says."""
-    arguments = argparse.ArgumentParser(prog="python -m benchmarks.archive")
-    add = arguments.add_argument
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.archive")
+    add = parser.add_argument
     add("--corpus", type=Path, metavar="DIR", help="a folder of real robots.txt files")
     add("--origins", type=int, default=_ORIGINS)
     add("--repeats", type=int, default=_REPEATS)
     add("--page", type=Path, metavar="FILE", help="write tables here")
-    given = arguments.parse_args(words)
-    corpus, kind = robots_files(min(_FILES, given.origins), given.corpus)
-    bodies, grouped = _workload(corpus, given.origins)
+    options = parser.parse_args(arguments)
+    corpus, kind = robots_files(min(_FILES, options.origins), options.corpus)
+    bodies, grouped = _workload(corpus, options.origins)
     shuffled = Random(SEED).sample(grouped, len(grouped))
     _check_answers(bodies, shuffled)
     makers = {_OURS: partial(_archive, bodies), _THEIRS: partial(_parsers, bodies)}
     turns = {
         name: partial(_turn, make, [grouped, shuffled]) for name, make in makers.items()
     }
-    seconds = asyncio.run(best_of_turns(turns, repeats=given.repeats))
+    seconds = asyncio.run(best_of_turns(turns, repeats=options.repeats))
     half = len(slices(grouped))
     rates = {
         name: [len(grouped) / sum(part) for part in (each[:half], each[half:])]
         for name, each in seconds.items()
     }
-    held = {name: _held(make, bodies) for name, make in makers.items()}
+    memory = {name: _memory_per_origin(make, bodies) for name, make in makers.items()}
     table = Table(
         name="archive",
         columns=(
             *("by", "URLs a second, grouped by origin", "shuffled"),
             "memory per origin, bytes",
         ),
-        rows=[(name, *rates[name], held[name]) for name in makers],
+        rows=[(name, *rates[name], memory[name]) for name in makers],
         notes=(
-            f"{len(grouped):,} URLs of {given.origins:,} origins, one core.",
+            f"{len(grouped):,} URLs of {options.origins:,} origins, one core.",
             f"Pickled, the archive without its bodies has {_pickled()} bytes.",
         ),
     )
@@ -91,23 +91,23 @@ def main(words: Sequence[str] | None = None) -> None:
         )
     )
     run = about("robotsgate", "protego")
-    run |= {"files": kind, "turns": f"the best of {given.repeats}"}
-    publish([table, *bars], run, page=given.page, prefix="archive ")
+    run |= {"files": kind, "turns": f"the best of {options.repeats}"}
+    publish([table, *bars], run, page=options.page, prefix="archive ")
 
 
 def _workload(
     corpus: Sequence[bytes], origins: int
 ) -> tuple[dict[str, bytes], list[str]]:
-    """A body of its own for each origin, and URLs, those of an origin together."""
+    """A unique body for each origin, and URLs grouped by origin."""
     paths = Workload(bodies=corpus).paths
     bodies, urls = {}, []
     for number in range(origins):
         origin = f"https://www.site{number}.example"
-        place = number % len(corpus)
+        index = number % len(corpus)
         rule = f"\nUser-agent: OnlyBot{number}\nDisallow: /only-{number}\n"
-        bodies[origin] = corpus[place] + rule.encode()
-        for turn in range(_URLS_OF_AN_ORIGIN // len(paths[place])):
-            urls += [f"{origin}{path}{turn or ''}" for path in paths[place]]
+        bodies[origin] = corpus[index] + rule.encode()
+        for turn in range(_URLS_PER_ORIGIN // len(paths[index])):
+            urls += [f"{origin}{path}{turn or ''}" for path in paths[index]]
     return bodies, urls
 
 
@@ -129,7 +129,7 @@ def _parsers(
 ) -> Callable[[Sequence[str]], Sequence[bool | None]]:
     parsers: dict[str, Protego] = {}
 
-    def ask(urls: Sequence[str]) -> list[bool]:
+    def lookup(urls: Sequence[str]) -> list[bool]:
         answers = []
         for url in urls:
             origin = url[: url.index("/", 8)]
@@ -140,40 +140,40 @@ def _parsers(
             answers.append(parser.can_fetch(url, AGENT))
         return answers
 
-    return ask
+    return lookup
 
 
 async def _turn(
     make: Callable[[], Callable[[Sequence[str]], object]],
     orders: Sequence[Sequence[str]],
 ) -> list[float]:
-    """Seconds for each slice of each order, which begins with nothing parsed."""
+    """The seconds for each slice; each order starts with nothing parsed."""
 
     async def answer(
-        ask: Callable[[Sequence[str]], object], urls: Sequence[str]
+        lookup: Callable[[Sequence[str]], object], urls: Sequence[str]
     ) -> None:
-        ask(urls)
+        lookup(urls)
 
     seconds = []
     for urls in orders:
-        ask = make()
-        seconds += await seconds_of_each(answer(ask, part) for part in slices(urls))
+        lookup = make()
+        seconds += await seconds_of_each(answer(lookup, part) for part in slices(urls))
     return seconds
 
 
-def _held(
+def _memory_per_origin(
     make: Callable[[], Callable[[Sequence[str]], object]], bodies: dict[str, bytes]
 ) -> float:
-    """Bytes that remain for each origin after a question about it."""
+    """The bytes still allocated per origin after one lookup each."""
     urls = [f"{origin}/a" for origin in bodies]
     gc.collect()
     tracemalloc.start()
-    ask = make()
-    ask(urls)
+    lookup = make()
+    lookup(urls)
     gc.collect()
-    held, _ = tracemalloc.get_traced_memory()
+    memory, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return held / len(bodies)
+    return memory / len(bodies)
 
 
 def _pickled() -> int:

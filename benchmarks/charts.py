@@ -1,4 +1,4 @@
-"""Draws the chart of the questions, with matplotlib."""
+"""Draws the chart of lookup times with matplotlib."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STYLE = {
 
 
 def draw(table: Table, path: Path) -> None:
-    """Write the second column of `table` as bars, the shortest on top, SVG."""
+    """Draw the second column of `table` as an SVG bar chart, shortest bar on top."""
     matplotlib = import_module("matplotlib")
     matplotlib.use("svg")
     plots = import_module("matplotlib.pyplot")

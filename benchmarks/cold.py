@@ -1,7 +1,7 @@
-"""What a question about an unknown origin costs: connect, GET, parse, answer.
+"""Measures lookups for unknown origins: connect, GET, parse, answer.
 
-In time of the processor, over real sockets, beside the least that a crawler could
-write: a GET with its client, and protego.
+Measures processor time over real sockets, and compares it with the minimum that a
+crawler could do: a GET with its own client, then protego.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
     from benchmarks.workload import Workload
 
-    _Ask = Callable[[str], Awaitable[bool]]
-    _Opener = Callable[[], AbstractAsyncContextManager[_Ask]]
+    _Lookup = Callable[[str], Awaitable[bool]]
+    _Opener = Callable[[], AbstractAsyncContextManager[_Lookup]]
 
 _Imported: TypeAlias = Any
-"""What is imported when it is asked for."""
+"""Modules and names that are imported only if they are installed."""
 
 _AT_ONCE = 50
 _ORIGINS = 500  # below the 1,024 open files that systems commonly allow
@@ -48,16 +48,14 @@ _AIOHTTP = "aiohttp + protego"
 
 
 def measure(work: Workload) -> list[Table | Bar]:
-    """Ask all origins, with a new checker or client each time."""
+    """Look up all origins, with a new checker or client each time."""
     return [
-        *_measured(work, "cold", _RULES, bar=1.15),
-        *_measured(work, "cold, a file of 500 bytes", _RULES_OF_500_BYTES, bar=1.5),
+        *_measure(work, "cold", _RULES, bar=1.15),
+        *_measure(work, "cold, a file of 500 bytes", _RULES_OF_500_BYTES, bar=1.5),
     ]
 
 
-def _measured(
-    work: Workload, kind: str, rules: int, *, bar: float
-) -> list[Table | Bar]:
+def _measure(work: Workload, kind: str, rules: int, *, bar: float) -> list[Table | Bar]:
     count = _ORIGINS_WHEN_QUICK if work.is_quick else _ORIGINS
     with loopback_origins(count, rules) as origins:
         turns = {name: partial(_turn, opener, origins) for name, opener in _openers()}
@@ -94,25 +92,25 @@ def _measured(
     ]
 
 
-def _ratio(best: dict[str, list[float]], name: str, place: int) -> float | None:
+def _ratio(best: dict[str, list[float]], name: str, index: int) -> float | None:
     if name in best and _AIOHTTP in best:
-        return best[name][place] / best[_AIOHTTP][place]
+        return best[name][index] / best[_AIOHTTP][index]
     return None
 
 
 async def _turn(opener: _Opener, origins: list[str]) -> list[float]:
-    """Seconds of the processor for all `origins`: many at once, and one by one."""
-    works = [_ask_all(opener, origins, at_once) for at_once in (_AT_ONCE, 1)]
+    """Processor seconds for all `origins`: many at once, and one at a time."""
+    works = [_look_up_all(opener, origins, at_once) for at_once in (_AT_ONCE, 1)]
     return await seconds_of_each(works, clock=process_time)
 
 
-async def _ask_all(opener: _Opener, origins: list[str], at_once: int) -> None:
-    left = iter(origins)
-    async with opener() as ask:
+async def _look_up_all(opener: _Opener, origins: list[str], at_once: int) -> None:
+    remaining = iter(origins)
+    async with opener() as look_up:
 
         async def work() -> None:
-            for origin in left:
-                if not await ask(origin):
+            for origin in remaining:
+                if not await look_up(origin):
                     raise RuntimeError(f"expected the page of {origin} to be allowed")
 
         await asyncio.gather(*(work() for _ in range(at_once)))
@@ -120,7 +118,7 @@ async def _ask_all(opener: _Opener, origins: list[str], at_once: int) -> None:
 
 @contextmanager
 def loopback_origins(count: int, rules: int = _RULES) -> Iterator[list[str]]:
-    """As many origins, served until the end of the block, with so many rules each."""
+    """Serve `count` origins with `rules` rules each until the end of the block."""
     with subprocess.Popen(
         [sys.executable, "-m", "benchmarks.origin_server", str(count), str(rules)],
         cwd=Path(__file__).parents[1],
@@ -131,11 +129,11 @@ def loopback_origins(count: int, rules: int = _RULES) -> Iterator[list[str]]:
         if server.stdout is None:
             raise RuntimeError("expected a pipe from the server")
         yield json.loads(server.stdout.readline())
-        # Leaving closes the server's input, which ends it.
+        # Leaving the block closes the server's input, which ends it.
 
 
 def _openers() -> Iterator[tuple[str, _Opener]]:
-    """For each contender that is installed what opens it."""
+    """The installed contenders, with a function that opens each."""
     yield _OURS, _checker
     with suppress(ImportError):
         ours = import_module("robotsgate.integrations.aiohttp")
@@ -149,13 +147,13 @@ def _openers() -> Iterator[tuple[str, _Opener]]:
 
 
 @asynccontextmanager
-async def _checker(client: object = None) -> AsyncIterator[_Ask]:
+async def _checker(client: object = None) -> AsyncIterator[_Lookup]:
     async with RobotsChecker(user_agent=AGENT, client=client) as checker:
 
-        async def ask(origin: str) -> bool:
+        async def look_up(origin: str) -> bool:
             return await checker.can_fetch(AGENT, origin + _PAGE)
 
-        yield ask
+        yield look_up
         if checker.stats.fetches != checker.stats.successful:
             raise RuntimeError("not all origins were fetched")
 
@@ -163,32 +161,32 @@ async def _checker(client: object = None) -> AsyncIterator[_Ask]:
 @asynccontextmanager
 async def _checker_by_aiohttp(
     aiohttp: _Imported, ours: _Imported
-) -> AsyncIterator[_Ask]:
+) -> AsyncIterator[_Lookup]:
     async with (
         aiohttp.ClientSession() as session,
-        _checker(ours.AiohttpFetcher(session)) as ask,
+        _checker(ours.AiohttpFetcher(session)) as look_up,
     ):
-        yield ask
+        yield look_up
 
 
 @asynccontextmanager
-async def _httpx(protego: _Imported) -> AsyncIterator[_Ask]:
+async def _httpx(protego: _Imported) -> AsyncIterator[_Lookup]:
     async with httpx.AsyncClient(trust_env=False) as client:
 
-        async def ask(origin: str) -> bool:
+        async def look_up(origin: str) -> bool:
             response = await client.get(f"{origin}/robots.txt")
             return bool(protego.parse(response.text).can_fetch(origin + _PAGE, AGENT))
 
-        yield ask
+        yield look_up
 
 
 @asynccontextmanager
-async def _aiohttp(aiohttp: _Imported, protego: _Imported) -> AsyncIterator[_Ask]:
+async def _aiohttp(aiohttp: _Imported, protego: _Imported) -> AsyncIterator[_Lookup]:
     async with aiohttp.ClientSession() as session:
 
-        async def ask(origin: str) -> bool:
+        async def look_up(origin: str) -> bool:
             async with session.get(f"{origin}/robots.txt") as response:
                 text = await response.text()
             return bool(protego.parse(text).can_fetch(origin + _PAGE, AGENT))
 
-        yield ask
+        yield look_up

@@ -1,9 +1,9 @@
-"""Makes up robots.txt files whose shape is that of real ones, or reads real ones.
+"""Generates robots.txt files that resemble real ones, or reads real ones.
 
-The shape is that of 4,231 files of popular sites: numbers of rules, groups and
-bytes, wildcards, line ends, pages of HTML in place of a file. A number is drawn
-from evenly spread places of its distribution, so that a small corpus has the same
-medians and the same long tails as a large one.
+They resemble 4,231 files of popular sites in their numbers of rules, groups and bytes,
+wildcards, line ends, and HTML pages in place of a file. Numbers are drawn from evenly
+spaced points of their distribution, so that a small corpus has the same medians and the
+same long tails as a large one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WORDS = tuple(_WORDS.split())
 
 _Quantiles = tuple[tuple[float, float], ...]
 
-# Pairs (share of the files, what that share does not exceed).
+# Pairs: (share of the files, the maximum in that share).
 _RULES_FOR_ALL: _Quantiles = (
     (0, 1), (0.08, 1), (0.18, 2), (0.28, 4), (0.38, 7), (0.46, 11), (0.60, 18),
     (0.70, 28), (0.80, 45), (0.90, 76), (0.95, 100), (0.98, 210), (0.99, 320),
@@ -65,36 +65,36 @@ _BYTES_OF_HTML: _Quantiles = (
 _SHARE_OF_HTML = 0.04
 _SHARE_WITHOUT_RULES = 0.12
 _SHARE_OF_CRLF = 0.32
-_SHARE_OF_DISALLOW_ONLY = 0.58  # and those of a rule or two, by chance
+_SHARE_OF_DISALLOW_ONLY = 0.58  # and short files that happen to have no allow
 _SHARE_OF_ALLOW = 0.2
 
-# Long lists are literal paths in few folders, made by a program.
+# Long lists are machine-made: mostly literal paths in a few folders.
 _LONG_LIST, _LONGEST_WITH_WILDCARDS = 100, 1_000
 
-# Files that name more agents than that shut the others out.
+# In files that name more agents, all further agents are shut out.
 _AGENTS_WITH_RULES = 60
 
 
-def made_up_corpus(files: int) -> list[bytes]:
-    """As many bodies, ≥ 1, always the same ones."""
-    chance = Random(SEED)
+def generated_corpus(files: int) -> list[bytes]:
+    """Generate `files` bodies, ≥ 1: always the same ones."""
+    rng = Random(SEED)
     columns = [
-        _spread(quantiles, files, chance)
+        _spread(quantiles, files, rng)
         for quantiles in (
             *(_RULES_FOR_ALL, _OTHER_GROUPS, _COMMENTS, _SITEMAPS),
             *(_SHARE_OF_WILDCARDS, _BYTES_OF_HTML),
         )
     ]
-    return [_body(numbers, chance) for numbers in zip(*columns, strict=True)]
+    return [_body(numbers, rng) for numbers in zip(*columns, strict=True)]
 
 
 def robots_files(files: int, folder: Path | None) -> tuple[list[bytes], str]:
-    """At most as many bodies, and how many of which kind they are.
+    """At most `files` bodies, and a description of them.
 
-    They are generated unless there is a `folder`, whose files are all robots.txt.
+    They are read from the files in `folder`, or generated if it is `None`.
     """
     if folder is None:
-        bodies, kind = made_up_corpus(files), "generated"
+        bodies, kind = generated_corpus(files), "generated"
     else:
         paths = sorted(path for path in folder.iterdir() if path.is_file())
         Random(SEED).shuffle(paths)
@@ -102,58 +102,56 @@ def robots_files(files: int, folder: Path | None) -> tuple[list[bytes], str]:
     return bodies, f"{len(bodies):,}, {kind}"
 
 
-def _spread(quantiles: _Quantiles, count: int, chance: Random) -> list[float]:
-    """`count` draws from evenly spread places of a distribution, shuffled."""
-    draws = [_at((place + 0.5) / count, quantiles) for place in range(count)]
-    chance.shuffle(draws)
+def _spread(quantiles: _Quantiles, count: int, rng: Random) -> list[float]:
+    """Draw from `count` evenly spaced points of a distribution, shuffled."""
+    draws = [_at((number + 0.5) / count, quantiles) for number in range(count)]
+    rng.shuffle(draws)
     return draws
 
 
 def _at(share: float, quantiles: _Quantiles) -> float:
-    """What a share of a distribution does not exceed; geometric between the pairs."""
+    """The quantile of a distribution at `share`; geometric between the pairs."""
     above = bisect_right(quantiles, share, key=lambda pair: pair[0])
     (low_share, low), (high_share, high) = quantiles[above - 1 : above + 1]
     weight = (share - low_share) / (high_share - low_share)
     return exp(log1p(low) * (1 - weight) + log1p(high) * weight) - 1
 
 
-def _body(numbers: Sequence[float], chance: Random) -> bytes:
+def _body(numbers: Sequence[float], rng: Random) -> bytes:
     rules, others, comments, sitemaps, share_of_wildcards, bytes_of_html = numbers
-    if chance.random() < _SHARE_OF_HTML:
-        # As servers send that answer every path with a page.
-        piece = f'<div style="color: red"><a href="/{word(chance)}">more</a></div>\n'
+    if rng.random() < _SHARE_OF_HTML:
+        # Like servers that return an HTML page for every path.
+        piece = f'<div style="color: red"><a href="/{word(rng)}">more</a></div>\n'
         return b"<!DOCTYPE html>\n" + piece.encode() * int(bytes_of_html / len(piece))
-    lines = [
-        f"# {' '.join(chance.choices(WORDS, k=4))}" for _ in range(round(comments))
-    ]
-    if chance.random() > _SHARE_WITHOUT_RULES:
-        lines += _group(round(rules), share_of_wildcards, chance)
-    lines += _other_groups(round(others), chance)
+    lines = [f"# {' '.join(rng.choices(WORDS, k=4))}" for _ in range(round(comments))]
+    if rng.random() > _SHARE_WITHOUT_RULES:
+        lines += _group(round(rules), share_of_wildcards, rng)
+    lines += _other_groups(round(others), rng)
     lines += [
-        f"Sitemap: https://www.example.com/{slug(chance)}-{number}.xml"
+        f"Sitemap: https://www.example.com/{slug(rng)}-{number}.xml"
         for number in range(round(sitemaps))
     ]
-    end = "\r\n" if chance.random() < _SHARE_OF_CRLF else "\n"
+    end = "\r\n" if rng.random() < _SHARE_OF_CRLF else "\n"
     return end.join([*lines, ""]).encode()
 
 
-def _group(rules: int, share_of_wildcards: float, chance: Random) -> list[str]:
-    """The group for all agents, of `rules` rules."""
+def _group(rules: int, share_of_wildcards: float, rng: Random) -> list[str]:
+    """The group for all agents, with `rules` rules."""
     is_short = rules <= _LONGEST_WITH_WILDCARDS
     if rules > _LONG_LIST:
         share_of_wildcards *= 0.9 if is_short else 0.4
-    is_disallow_only = chance.random() < _SHARE_OF_DISALLOW_ONLY
+    is_disallow_only = rng.random() < _SHARE_OF_DISALLOW_ONLY
     share_of_allow = _SHARE_OF_ALLOW if is_short and not is_disallow_only else 0.0
-    folders = [f"/{slug(chance)}/" for _ in range(1 + rules // 40)]
+    folders = [f"/{slug(rng)}/" for _ in range(1 + rules // 40)]
     lines = ["User-agent: *"]
     for number in range(rules):
-        kind = "Allow" if chance.random() < share_of_allow else "Disallow"
-        if chance.random() < share_of_wildcards:
-            pattern = _wildcard(chance)
-        elif rules > _LONG_LIST and chance.random() < 0.8:
-            pattern = f"{chance.choice(folders)}{slug(chance)}-{number}"
+        kind = "Allow" if rng.random() < share_of_allow else "Disallow"
+        if rng.random() < share_of_wildcards:
+            pattern = _wildcard(rng)
+        elif rules > _LONG_LIST and rng.random() < 0.8:
+            pattern = f"{rng.choice(folders)}{slug(rng)}-{number}"
         else:
-            pattern = _literal(chance)
+            pattern = _literal(rng)
         lines.append(f"{kind}: {pattern}")
     return lines
 
@@ -171,36 +169,36 @@ _WILDCARDS = (
 _ENDINGS = ("pdf", "php", "html", "jpg", "aspx", "xml", "json")
 
 
-def _literal(chance: Random) -> str:
+def _literal(rng: Random) -> str:
     shapes, weights = zip(*_LITERALS, strict=True)
-    (shape,) = chance.choices(shapes, weights)
-    return str(shape).format(*chance.choices(WORDS, k=3))
+    (shape,) = rng.choices(shapes, weights)
+    return str(shape).format(*rng.choices(WORDS, k=3))
 
 
-def _wildcard(chance: Random) -> str:
+def _wildcard(rng: Random) -> str:
     shapes, weights = zip(*_WILDCARDS, strict=True)
-    (shape,) = chance.choices(shapes, weights)
-    return str(shape).format(word(chance), chance.choice(_ENDINGS), word(chance))
+    (shape,) = rng.choices(shapes, weights)
+    return str(shape).format(word(rng), rng.choice(_ENDINGS), word(rng))
 
 
-def _other_groups(count: int, chance: Random) -> list[str]:
-    """Groups for named agents; nine of ten shut the agent out."""
+def _other_groups(count: int, rng: Random) -> list[str]:
+    """Groups for named agents; nine out of ten shut the agent out."""
     lines: list[str] = []
     for number in range(count):
-        lines += ["", f"User-agent: {word(chance).capitalize()}Bot{number}"]
-        if number >= _AGENTS_WITH_RULES or chance.random() < 0.91:
+        lines += ["", f"User-agent: {word(rng).capitalize()}Bot{number}"]
+        if number >= _AGENTS_WITH_RULES or rng.random() < 0.91:
             lines.append("Disallow: /")
         else:
-            rules = max(2, round(min(exp(chance.gauss(2.3, 1.2)), 400)))
-            lines += [f"Disallow: {_literal(chance)}" for _ in range(rules)]
+            rules = max(2, round(min(exp(rng.gauss(2.3, 1.2)), 400)))
+            lines += [f"Disallow: {_literal(rng)}" for _ in range(rules)]
     return lines
 
 
-def word(chance: Random) -> str:
-    """One word."""
-    return chance.choice(WORDS)
+def word(rng: Random) -> str:
+    """A random word."""
+    return rng.choice(WORDS)
 
 
-def slug(chance: Random) -> str:
-    """Words as they stand in the path of an article or a product."""
-    return "-".join(chance.choices(WORDS, k=chance.randint(1, 4)))
+def slug(rng: Random) -> str:
+    """Words as in the path of an article or a product."""
+    return "-".join(rng.choices(WORDS, k=rng.randint(1, 4)))

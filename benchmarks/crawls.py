@@ -1,13 +1,14 @@
-"""Measures how much of a crawl a schedule does in virtual time, and what that costs.
+"""Measures how many pages a schedule crawls in virtual time, and at what cost.
 
     pip install -e '.[bench]'
     python -m benchmarks.crawls
     python -m benchmarks.crawls --hosts 100000 --urls 1000000 --seconds 300
 
-The URLs of the hosts follow Zipf's law. 64 workers take 0.25 s for each request, so
-they could do 256 in a second; the delay of each host is a second. With patience, URLs
-that were left out are fed in again when they are ready. Then one host has a tenth of
-the URLs, and answers 429 or asks for an hour between requests.
+The URLs are distributed over the hosts by Zipf's law. Each of 64 workers takes 0.25 s
+per request, so 256 requests per second are possible; each host has a delay of one
+second. With patience, URLs that were left out are fed in again when they are ready. In
+the other crawls, one host has a tenth of the URLs and returns 429, or has a crawl-delay
+of one hour.
 """
 
 from __future__ import annotations
@@ -39,31 +40,31 @@ _RULES = b"User-agent: *\nDisallow: /private\n"
 _HOUR = b"User-agent: *\nCrawl-delay: 3600\n"
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Do as the command line says."""
-    arguments = argparse.ArgumentParser(
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(
         prog="python -m benchmarks.crawls", description=__doc__.partition("\n")[0]
     )
-    arguments.add_argument("--hosts", type=int, default=10_000)
-    arguments.add_argument("--urls", type=int, default=100_000)
-    arguments.add_argument("--seconds", type=float, default=120.0)
-    given = arguments.parse_args(words)
-    zipf = _zipf(given.hosts, given.urls)
-    still = [f"https://h{n % 1_000}.example/{n}" for n in range(18_000)]
-    still += [f"https://{_SLOW}/{n}" for n in range(2_000)]
-    random.Random(1).shuffle(still)
+    parser.add_argument("--hosts", type=int, default=10_000)
+    parser.add_argument("--urls", type=int, default=100_000)
+    parser.add_argument("--seconds", type=float, default=120.0)
+    options = parser.parse_args(arguments)
+    zipf = _zipf(options.hosts, options.urls)
+    mixed = [f"https://h{n % 1_000}.example/{n}" for n in range(18_000)]
+    mixed += [f"https://{_SLOW}/{n}" for n in range(2_000)]
+    random.Random(1).shuffle(mixed)
     patient = partial(Crawl, seconds=60.0, workers=300, window=1_000, patience=60.0)
     crawls = {
-        "Zipf, schedule": Crawl(zipf, given.seconds),
+        "Zipf, schedule": Crawl(zipf, options.seconds),
         "Zipf, window 10,000, patience 60": Crawl(
-            zipf, given.seconds, window=10_000, patience=60.0
+            zipf, options.seconds, window=10_000, patience=60.0
         ),
-        "Zipf, schedule_hosts": Crawl(zipf, given.seconds, is_frontier=True),
-        "one host answers 429": Crawl(still, 60.0, workers=300),
-        "one host answers 429, window 1,000, patience 60": patient(still),
-        "one host asks for an hour": Crawl(still, 60.0, workers=300, slow_rules=_HOUR),
+        "Zipf, schedule_hosts": Crawl(zipf, options.seconds, is_frontier=True),
+        "one host answers 429": Crawl(mixed, 60.0, workers=300),
+        "one host answers 429, window 1,000, patience 60": patient(mixed),
+        "one host asks for an hour": Crawl(mixed, 60.0, workers=300, slow_rules=_HOUR),
         "one host asks for an hour, window 1,000, patience 60": patient(
-            still, slow_rules=_HOUR
+            mixed, slow_rules=_HOUR
         ),
     }
     rows = [(name, *anyio.run(crawl.figures)) for name, crawl in crawls.items()]
@@ -84,7 +85,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 class Crawl:
-    """A crawl by many workers; also the web that it sees, as a `Fetcher`."""
+    """A crawl with many workers, and the `Fetcher` that simulates the web for it."""
 
     dials_nothing = True
 
@@ -112,9 +113,9 @@ class Crawl:
         self._pages = self._short_gaps = 0
 
     async def figures(self) -> tuple[int, float, float, int]:
-        """Pages, their share of the possible, µs of the processor each, short gaps."""
+        """Pages, share of the possible pages, processor µs per page, short gaps."""
         checker = RobotsChecker(user_agent=_AGENT, client=self, clock=self._clock)
-        gate = PolitenessGate(checker, _AGENT, on_event=self._keep)
+        gate = PolitenessGate(checker, _AGENT, on_event=self._on_event)
         async with checker, gate:
             began = process_time()
             schedule = self._schedule(gate)
@@ -132,7 +133,7 @@ class Crawl:
     async def get(
         self, url: str, headers: object, *, max_bytes: int
     ) -> FetchedResponse:
-        """The robots.txt of any host."""
+        """Return the robots.txt of any host."""
         del headers, max_bytes
         await self._clock.wait(_REQUEST_SECONDS)
         body = self._slow_rules if _SLOW in url else _RULES
@@ -147,12 +148,12 @@ class Crawl:
             frontier[url.split("/")[2]].append(url)
         return gate.schedule_hosts(list(frontier), partial(_next_url, frontier))
 
-    def _keep(self, event: GateEvent) -> None:
+    def _on_event(self, event: GateEvent) -> None:
         if isinstance(event, URLLeftOut) and event.ready_at is not None:
             heappush(self._left_out, (event.ready_at, str(event.url)))
 
     async def _feed(self) -> AsyncIterator[str]:
-        """The URLs, and those that were left out when they are ready."""
+        """All URLs, and those that were left out as soon as they are ready."""
         urls = iter(self._urls)
         while True:
             while self._left_out and self._left_out[0][0] <= self._clock.now():
@@ -168,7 +169,7 @@ class Crawl:
             async with turn:
                 host = str(url).split("/")[2]
                 gap = self._clock.monotonic() - self._ended.get(host, -1.0)
-                self._short_gaps += gap < 1.0 - 1e-6  # a second, and rounding
+                self._short_gaps += gap < 1.0 - 1e-6  # allows for rounding errors
                 await self._clock.wait(_REQUEST_SECONDS)
                 if host == _SLOW:
                     turn.report(status=429, retry_after="3600")

@@ -1,16 +1,16 @@
-"""Explains each answer in which our default dialect differs from Google's matcher.
+"""Explains where our default dialect differs from Google's matcher.
 
     python -m benchmarks.differences --corpus DIR --verdicts FILE [--write PAGE]
 
-DIR holds robots.txt files by name; FILE is gzipped JSON lines with the keys file,
-agent, url and google: a question, and the answer of Google's own code.
+DIR contains robots.txt files; FILE contains gzipped JSON lines with the keys file,
+agent, url and google, which is the answer of Google's own code.
 Counts how often each dialect differs from Google, and why `Dialect.RFC9309` does.
-Exits with 1 if `Dialect.GOOGLE` differs anywhere, or `Dialect.RFC9309` for a reason
-that `points_of_difference` does not list, and prints the questions.
-`--write` renews the marked parts of docs/explanation/differences-from-google.md.
+Prints each lookup for which `Dialect.GOOGLE` differs, or `Dialect.RFC9309` for a reason
+that `points_of_difference` does not list, and exits with 1 if there are any.
+`--write` updates the marked parts of docs/explanation/differences-from-google.md.
 
-A difference belongs to a point if settling that point alone makes the two agree, and
-to several if it takes them together.
+A difference is explained by a point if settling it makes the two agree, or by several
+points if it takes all of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.page import rewritten
+from benchmarks.page import replace_parts
 from benchmarks.points_of_difference import (
     POINTS,
     REFUSED,
@@ -41,21 +41,21 @@ from benchmarks.points_of_difference import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-# Two are the most that real files have needed; three are searched in a second.
-_MOST_REASONS = 3
+# Real files have needed at most two; trying sets of three takes a second.
+_MAX_REASONS = 3
 
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """What came of a corpus.
+    """The results for a corpus.
 
     Attributes:
         files: the names of the files.
-        questions: how many were asked.
-        google_differs: questions that `Dialect.GOOGLE` answers unlike Google.
-        refused: how many agents `Dialect.RFC9309` finds no product token in.
+        questions: the number of lookups.
+        google_differs: lookups for which `Dialect.GOOGLE` differs from Google.
+        refused: how many agents contain no product token for `Dialect.RFC9309`.
         explained: how many differences each set of points explains.
-        ambiguous: how many of these another set of the same size explains as well.
+        ambiguous: how many of these are also explained by another set of the same size.
         unexplained: differences that no set explains.
     """
 
@@ -68,7 +68,7 @@ class Tally:
     unexplained: list[str] = field(default_factory=list)
 
     def summary(self) -> str:
-        """The counts in sentences, Markdown."""
+        """The counts as Markdown sentences."""
         differences = self.explained.total() + len(self.unexplained)
         return (
             f"The corpus has {self.questions:,} lookups in"
@@ -84,13 +84,13 @@ class Tally:
 def reasons(
     question: Question, points: Sequence[Point] = POINTS
 ) -> list[tuple[Point, ...]]:
-    """The smallest sets of points that make the two agree once they are settled.
+    """The smallest sets of points that make the two agree when they are settled.
 
-    Settling must leave our own answer alone: what changes it is no reason. The sets
-    are of one size, in the order of `points`; none if nothing explains it.
+    Settling must not change our own answer. All sets have the same size and are in the
+    order of `points`; there are none if the difference cannot be explained.
     """
     answer = ours(question)
-    for size in range(1, _MOST_REASONS + 1):
+    for size in range(1, _MAX_REASONS + 1):
         sets = []
         for some in combinations(points, size):
             settled = question
@@ -104,7 +104,7 @@ def reasons(
 
 
 def tally(corpus: Path, verdicts: Iterable[str]) -> Tally:
-    """Ask everything in both dialects, and explain what differs."""
+    """Look up everything in both dialects, and explain the differences."""
     result = Tally()
     name, body = "", b""
     for line in verdicts:
@@ -114,14 +114,14 @@ def tally(corpus: Path, verdicts: Iterable[str]) -> Tally:
             body = (corpus / name).read_bytes()
             result.files.add(name)
         question = Question(body=body, agent=verdict["agent"], url=verdict["url"])
-        _ask(question, verdict["google"], result, name)
+        _compare(question, verdict["google"], result, name)
     return result
 
 
-def _ask(question: Question, googles: bool, result: Tally, file: str) -> None:  # noqa: FBT001 (an answer)
+def _compare(question: Question, expected: bool, result: Tally, file: str) -> None:  # noqa: FBT001 (an answer)
     shown = f"{file}: {question.agent!r} {question.url!r}"
     result.questions += 1
-    if google(question) is not googles:
+    if google(question) is not expected:
         result.google_differs.append(shown)
     answer = ours(question)
     if answer is None:
@@ -136,24 +136,24 @@ def _ask(question: Question, googles: bool, result: Tally, file: str) -> None:  
 
 
 def parts_of_page(result: Tally) -> dict[str, str]:
-    """The marked parts of the page, by the names of their marks."""
+    """The marked parts of the page, by name."""
     settled = {point for points in result.explained for point in points}
-    met = [point for point in POINTS if point in settled]
+    observed = [point for point in POINTS if point in settled]
     unmet = [_row(point.name, of=point) for point in POINTS if point not in settled]
     return {
         "counts": result.summary(),
-        "classes": _classes(result, met),
+        "classes": _classes(result, observed),
         "unmet": _head("difference") + "".join(unmet),
     }
 
 
-def _classes(result: Tally, met: list[Point]) -> str:
+def _classes(result: Tally, observed: list[Point]) -> str:
     rows = [
         _row(f"{number}. {point.name}", f"{result.explained[(point,)]:,}", of=point)
-        for number, point in enumerate(met, 1)
+        for number, point in enumerate(observed, 1)
     ]
     several = sorted(
-        ([met.index(point) + 1 for point in points], count)
+        ([observed.index(point) + 1 for point in points], count)
         for points, count in result.explained.items()
         if len(points) > 1
     )
@@ -163,8 +163,10 @@ def _classes(result: Tally, met: list[Point]) -> str:
             f"{' and '.join(map(str, numbers))} ({count:,}×)"
             for numbers, count in several
         )
-        says = f"See rows {kinds}."
-        cells = _cells("several of these at once", total, *_shown(SEVERAL), says)
+        note = f"See rows {kinds}."
+        cells = _cells(
+            "several of these at once", total, *_example_cells(SEVERAL), note
+        )
         rows.append(cells)
     if result.refused:
         rows.append(_row(REFUSED.name, f"{result.refused:,}", of=REFUSED))
@@ -183,51 +185,53 @@ def _head(*first: str) -> str:
 
 
 def _row(*first: str, of: Point) -> str:
-    return _cells(*first, *_shown(of.example), of.standard)
+    return _cells(*first, *_example_cells(of.example), of.standard)
 
 
 def _cells(*cells: str) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def _shown(question: Question) -> Iterator[str]:
-    """Robots.txt, agent and URL, and the two answers."""
+def _example_cells(question: Question) -> Iterator[str]:
+    """The cells for the robots.txt, the agent and URL, and the two answers."""
     path = question.url.removeprefix(SITE)
-    asked = path if path.startswith("/") else question.url
+    shown = path if path.startswith("/") else question.url
     yield "<br>".join(map(_code, question.body.split(b"\n")))
-    yield f"{_code(question.agent.encode())}<br>{_code(asked.encode())}"
+    yield f"{_code(question.agent.encode())}<br>{_code(shown.encode())}"
     for answer in (google(question), ours(question)):
         yield {True: "yes", False: "no", None: "error"}[answer]
 
 
-def _code(some: bytes) -> str:
-    """`some` as code, with a picture for each control; long gaps are told."""
-    text = some.decode("utf-8", "backslashreplace")
+def _code(data: bytes) -> str:
+    """`data` as code, with symbols for control characters and long gaps counted."""
+    text = data.decode("utf-8", "backslashreplace")
     pictured = "".join(chr(0x2400 + ord(one)) if one < " " else one for one in text)
     return re.sub(" {9,}", lambda gap: f"` {len(gap[0]):,} spaces `", f"`{pictured}`")
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Ask the corpus; 1 if anything is unexplained."""
-    arguments = argparse.ArgumentParser(
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; 1 if anything is unexplained."""
+    parser = argparse.ArgumentParser(
         prog="python -m benchmarks.differences",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    arguments.add_argument("--corpus", type=Path, required=True)
-    arguments.add_argument("--verdicts", type=Path, required=True)
-    arguments.add_argument("--write", type=Path, metavar="PAGE")
-    given = arguments.parse_args(words)
-    with gzip.open(given.verdicts, "rt", encoding="utf-8") as verdicts:
-        result = tally(given.corpus, verdicts)
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--verdicts", type=Path, required=True)
+    parser.add_argument("--write", type=Path, metavar="PAGE")
+    options = parser.parse_args(arguments)
+    with gzip.open(options.verdicts, "rt", encoding="utf-8") as verdicts:
+        result = tally(options.corpus, verdicts)
     print(result.summary())
     for points, count in result.explained.most_common():
         print(f"{count:9,}  {' + '.join(point.name for point in points)}")
     for shown in (*result.google_differs, *result.unexplained):
         print(f"unexplained: {shown}")
-    if given.write:
-        page = given.write.read_text(encoding="utf-8")
-        given.write.write_text(rewritten(page, parts_of_page(result)), encoding="utf-8")
+    if options.write:
+        page = options.write.read_text(encoding="utf-8")
+        options.write.write_text(
+            replace_parts(page, parts_of_page(result)), encoding="utf-8"
+        )
     return 1 if result.google_differs or result.unexplained else 0
 
 

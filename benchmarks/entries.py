@@ -1,4 +1,4 @@
-"""What a checker writes into its store: the bytes that benchmarks of stores keep."""
+"""Store entries for the benchmarks, as a checker writes them."""
 
 from __future__ import annotations
 
@@ -15,27 +15,26 @@ if TYPE_CHECKING:
     from robotsgate import Store
 
 PLENTY = 2**50
-"""Bytes: what is measured is not bounded by them."""
+"""A limit in bytes that is never reached."""
 
 LIFETIME = 31 * 24 * 60 * 60.0
-"""How long an entry can be of use: fresh for a day, then a stale copy."""
+"""How long an entry can be used: fresh for a day, then as a stale copy."""
 
 
 class Sites(httpx.AsyncBaseTransport):
-    """Serves `bodies`, repeated, at as many origins as anybody asks for.
+    """Serves `bodies`, repeated, at any number of origins.
 
-    Each time a new copy, so that whoever keeps it pays for it.
+    Each response is a new copy, so that keeping it costs memory.
     """
 
-    dials_nothing = True  # there is no address for a guard to see
+    dials_nothing = True  # no connections, so a guard has nothing to check
 
     def __init__(self, bodies: Sequence[bytes]) -> None:
-        """Serve nothing else."""
         self._bodies = bodies
         self.requests = 0
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer with the file of the host."""
+        """Return the host's file."""
         self.requests += 1
         number = int(request.url.host.removeprefix("www.site").partition(".")[0])
         body = self._bodies[number % len(self._bodies)]
@@ -48,7 +47,7 @@ def origin(number: int) -> str:
 
 
 async def fill(store: Store, bodies: Sequence[bytes], count: int) -> None:
-    """Let a checker fetch `count` origins into `store`, and keep nothing itself."""
+    """Let a checker fetch `count` origins into `store`, keeping none in memory."""
     sites = Sites(bodies)
     async with RobotsChecker(
         user_agent=AGENT, client=sites, store=store, max_origins=1

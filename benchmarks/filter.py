@@ -1,10 +1,10 @@
-"""How fast `robotsgate filter` is, beside a loop over protego on the same file.
+"""Compares `robotsgate filter` with a loop over protego on the same file.
 
     pip install -e '.[bench,cli]'
     python -m benchmarks.filter --page docs/explanation/how-fast.md
 
-Both are processes of their own, which fetch each robots.txt over loopback, and print
-the same lines.
+Both run in separate processes, fetch each robots.txt over loopback, and print the same
+lines.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ _PROGRAMS = {
     f" run(['filter', '-q', '-a', {_AGENT!r}])",
     _THEIRS: "from benchmarks.filter import loop_over_protego; loop_over_protego()",
 }
-_TELL_PEAK = "; import sys; sys.stderr.write(open('/proc/self/status').read())"
+_PRINT_PEAK = "; import sys; sys.stderr.write(open('/proc/self/status').read())"
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Do as the command line says."""
-    arguments = argparse.ArgumentParser(prog="python -m benchmarks.filter")
-    add = arguments.add_argument
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.filter")
+    add = parser.add_argument
     add("--urls", type=int, default=_URLS)
     add("--origins", type=int, default=_ORIGINS)
     add("--page", type=Path, metavar="FILE", help="write tables here")
-    given = arguments.parse_args(words)
-    with TemporaryDirectory() as folder, loopback_origins(given.origins) as origins:
+    options = parser.parse_args(arguments)
+    with TemporaryDirectory() as folder, loopback_origins(options.origins) as origins:
         urls = Path(folder, "urls")
-        _write_urls(urls, origins, given.urls)
+        _write_urls(urls, origins, options.urls)
         runs = {
             name: _run(program, urls, Path(folder, name))
             for name, program in _PROGRAMS.items()
@@ -59,16 +59,16 @@ def main(words: Sequence[str] | None = None) -> None:
         same = {Path(folder, name).read_bytes() for name in _PROGRAMS}
     if len(same) != 1:
         raise RuntimeError("expected both to print the same lines")
-    rates = {name: given.urls / seconds for name, (seconds, _, _) in runs.items()}
+    rates = {name: options.urls / seconds for name, (seconds, _, _) in runs.items()}
     table = Table(
         name="filter",
         columns=("by", "URLs a second", "of processor time", "memory, MiB"),
         rows=[
-            (name, rates[name], given.urls / processor, mib)
+            (name, rates[name], options.urls / processor, mib)
             for name, (_, processor, mib) in runs.items()
         ],
         notes=(
-            f"{given.urls:,} URLs of {given.origins:,} origins, shuffled.",
+            f"{options.urls:,} URLs of {options.origins:,} origins, shuffled.",
             "Wall-clock and processor time of the whole process, with all fetches.",
         ),
     )
@@ -88,25 +88,25 @@ def main(words: Sequence[str] | None = None) -> None:
         ),
     ]
     run = about("robotsgate", "protego", "httpx", "click", "rich")
-    publish([table, *bars], run, page=given.page, prefix="filter ")
+    publish([table, *bars], run, page=options.page, prefix="filter ")
 
 
 def _write_urls(path: Path, origins: Sequence[str], count: int) -> None:
-    chance = Random(16)
+    rng = Random(16)
     with path.open("w", encoding="ascii") as file:
         for number in range(count):
-            section, word = chance.randrange(60), chance.choice(("private", "public"))
+            section, word = rng.randrange(60), rng.choice(("private", "public"))
             file.write(
-                f"{chance.choice(origins)}/section-{section}/{word}/{number}.html\n"
+                f"{rng.choice(origins)}/section-{section}/{word}/{number}.html\n"
             )
 
 
 def _run(program: str, urls: Path, output: Path) -> tuple[float, float, float]:
-    """Seconds, those of the processor, and MiB of a process from `urls` to `output`."""
+    """Filter `urls` to `output`; return seconds, processor seconds and peak MiB."""
     began, processor = perf_counter(), _processor_seconds_of_children()
     with urls.open("rb") as stdin, output.open("wb") as stdout:
-        done = subprocess.run(
-            [sys.executable, "-c", program + _TELL_PEAK],
+        process = subprocess.run(
+            [sys.executable, "-c", program + _PRINT_PEAK],
             check=True,
             stdin=stdin,
             stdout=stdout,
@@ -114,19 +114,19 @@ def _run(program: str, urls: Path, output: Path) -> tuple[float, float, float]:
             text=True,
         )
     seconds = perf_counter() - began
-    (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", done.stderr)
+    (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", process.stderr)
     processor = _processor_seconds_of_children() - processor
     return seconds, processor, int(peak) / 1_024
 
 
 def _processor_seconds_of_children() -> float:
-    """What the processes that have ended took."""
+    """The processor time of all child processes that have ended."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
 def loop_over_protego() -> None:
-    """Print the URLs of stdin that may be fetched."""
+    """Print the URLs from stdin that may be fetched."""
     files: dict[str, Protego] = {}
     with httpx.Client(trust_env=False) as client:
         for line in sys.stdin:

@@ -1,6 +1,6 @@
-"""How slow hostile files can make an answer, and how long they hold the event loop.
+"""Measures how hostile files slow down answers and block the event loop.
 
-`python -m benchmarks.hostile PEER FAMILY` lets one peer read one file once.
+`python -m benchmarks.hostile PEER FAMILY` makes one peer read one file once.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from benchmarks.workload import Workload
 
 _REPEATS = 3
-_PATIENCE_SECONDS = 10
+_TIMEOUT_SECONDS = 10
 _ORIGIN = "https://www.example.com"
 
-# Often enough to see a hold of milliseconds; seldom enough to cost nothing.
+# Short enough to see a block of milliseconds; long enough to cost nothing.
 _BEAT_SECONDS = 0.001
 
-# For a first look: every so many families, and no peers.
+# For a quick run: every tenth family, and no peers.
 _STEP_WHEN_QUICK = 10
 
 _STAGES = ("parse", "first can_fetch", "second can_fetch", "match")
@@ -44,7 +44,7 @@ _HOLDS = ("held, cold", "held, warm")
 
 
 def measure(work: Workload) -> list[Table | Bar]:
-    """Read each family in both dialects, serve it, and give it to the peers."""
+    """Read each family in both dialects, through a checker and with each peer."""
     families = FAMILIES[:: _STEP_WHEN_QUICK if work.is_quick else 1]
     peers = [] if work.is_quick else list(installed_peers())
     ours = {family.name: seconds(family) for family in families}
@@ -91,9 +91,9 @@ def _worst(what: str, figures: dict[str, float], bar: float, stretch: float) -> 
 
 
 def seconds(family: Family, *, repeats: int = _REPEATS) -> dict[str, float]:
-    """What each thing takes that is done with a file, and how long it holds the loop.
+    """Seconds of each stage of reading a file, and how long the loop is blocked.
 
-    The best of each, then the worse of the two dialects.
+    The best of `repeats`, then the worse of the two dialects.
     """
     body = family.body()
     turns = range(repeats)
@@ -115,20 +115,20 @@ def _stages(body: bytes, path: str, dialect: Dialect) -> list[float]:
         times = [perf_counter()]
         robots_txt = RobotsTxt.parse(body, dialect=dialect)
         times.append(perf_counter())
-        for ask in (robots_txt.can_fetch, robots_txt.can_fetch, robots_txt.match):
-            ask(AGENT, path)
+        for lookup in (robots_txt.can_fetch, robots_txt.can_fetch, robots_txt.match):
+            lookup(AGENT, path)
             times.append(perf_counter())
     return [end - began for began, end in pairwise(times)]
 
 
 async def _holds(body: bytes, path: str) -> tuple[float, float]:
-    """The longest time in which a cold question, and a warm one, let nobody run."""
+    """The longest time for which a cold and a warm lookup block the event loop."""
     site = FakeSite()
     site.serve(_ORIGIN, body)
     async with RobotsChecker(user_agent=AGENT, client=site) as checker:
         cold = await hold(checker.can_fetch(AGENT, _ORIGIN + path))
         await checker.check(AGENT, _ORIGIN + path)
-        # Other URLs, of which nobody can have kept the answer.
+        # Other URLs, whose answers cannot have been cached.
         warm = [
             await hold(checker.can_fetch(AGENT, f"{_ORIGIN}{path[:-1]}c")),
             await hold(checker.check(AGENT, f"{_ORIGIN}{path[:-1]}d")),
@@ -137,7 +137,7 @@ async def _holds(body: bytes, path: str) -> tuple[float, float]:
 
 
 async def hold(work: Awaitable[object]) -> float:
-    """The longest time, seconds, in which `work` lets nobody else run."""
+    """The longest time, in seconds, for which `work` blocks the event loop."""
     loop = asyncio.get_running_loop()
     gaps: list[float] = []
 
@@ -149,39 +149,39 @@ async def hold(work: Awaitable[object]) -> float:
             gaps.append(now - last - _BEAT_SECONDS)
             last = now
 
-    beating = asyncio.create_task(beat())
+    beat_task = asyncio.create_task(beat())
     with without_collector():
         await asyncio.sleep(5 * _BEAT_SECONDS)
         gaps.clear()
         await work
         await asyncio.sleep(2 * _BEAT_SECONDS)
-    beating.cancel()
+    beat_task.cancel()
     with suppress(asyncio.CancelledError):
-        await beating
+        await beat_task
     return max(gaps)
 
 
 def _of_peer(family: Family, key: str) -> Cell:
-    """Milliseconds of a parse and an answer, in a process that may be given up.
+    """Milliseconds of a parse and an answer in a separate process, or the error.
 
-    Or what the peer raised.
+    A process that takes too long is killed.
     """
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "benchmarks.hostile", key, family.name],
             cwd=Path(__file__).parents[1],
-            timeout=_PATIENCE_SECONDS,
+            timeout=_TIMEOUT_SECONDS,
             check=True,
             capture_output=True,
         )
     except subprocess.TimeoutExpired:
-        return f"> {_PATIENCE_SECONDS * 1_000:,}"
-    milliseconds: float | str = json.loads(done.stdout)
+        return f"> {_TIMEOUT_SECONDS * 1_000:,}"
+    milliseconds: float | str = json.loads(process.stdout)
     return milliseconds
 
 
 def main() -> None:
-    """Print milliseconds, or the name of what the peer raised, as JSON."""
+    """Print milliseconds, or the name of the error that the peer raised, as JSON."""
     key, name = sys.argv[1:]
     peer = installed_peers()[key]
     (family,) = (family for family in FAMILIES if family.name == name)
@@ -189,7 +189,7 @@ def main() -> None:
     began = perf_counter()
     try:
         asyncio.run(peer.ask([(peer.read(body), _ORIGIN + family.path)]))
-    except Exception as error:  # noqa: BLE001 (whatever a peer makes of such a file)
+    except Exception as error:  # noqa: BLE001 (a peer may raise anything)
         print(json.dumps(type(error).__name__))
     else:
         print(json.dumps((perf_counter() - began) * 1e3))

@@ -1,7 +1,7 @@
-"""Files and URLs that are made to be slow to read: each of 500 KiB, asked for 8 KiB.
+"""Files of 500 KiB and paths of 8 KiB that are designed to be slow to read.
 
-Each family is aimed at one way to read a robots.txt. The first column of a table of
-results names them.
+Each family targets one way to read a robots.txt. The first column of the results
+contains its name.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 FILE_BYTES = 512_000
-"""What RFC 9309 §2.5 asks every crawler to read."""
+"""What RFC 9309 §2.5 requires every crawler to read."""
 
 PATH_BYTES = 8_192
-"""The longest target that common servers take."""
+"""The longest target that common servers accept."""
 
 _ALL = "User-agent: *\n"
 
 
 class Family(NamedTuple):
-    """One kind of hostility: its name, what makes the file, and the path asked for."""
+    """One kind of hostile file: its name, its contents, and the path to look up."""
 
     name: str
     body: Callable[[], bytes]
@@ -30,7 +30,7 @@ class Family(NamedTuple):
 
 
 def _path(part: str) -> str:
-    """A path of `part` again and again."""
+    """A path that repeats `part`."""
     return "/" + (part * (PATH_BYTES // len(part) + 1))[: PATH_BYTES - 1]
 
 
@@ -42,28 +42,28 @@ _NUMBERED = "/" + "".join(f"a{number}" for number in range(2_000))[: PATH_BYTES 
 def _lines(
     name: str, lines: Callable[[], Iterable[str]], path: str = _A_PATH, head: str = _ALL
 ) -> Family:
-    """As many lines as fit below `head`."""
+    """`head`, and as many of `lines` as fit."""
 
     def body() -> bytes:
-        size, taken = len(head), [head]
+        size, chosen = len(head), [head]
         for line in lines():
             size += len(line.encode()) + 1
             if size > FILE_BYTES:
                 break
-            taken.append(line + "\n")
-        return "".join(taken).encode()
+            chosen.append(line + "\n")
+        return "".join(chosen).encode()
 
     return Family(name, body, path)
 
 
 def _numbered(name: str, shape: str, path: str = _A_PATH, first: str = "") -> Family:
-    """Lines of `shape`, with ever new digits in place of "#"."""
-    lines = lambda: (shape.replace("#", str(number)) for number in count())  # noqa: E731 (two of a kind)
+    """Lines of `shape`, with increasing numbers in place of "#"."""
+    lines = lambda: (shape.replace("#", str(number)) for number in count())  # noqa: E731 (like the one below)
     return _lines(name, lines, path, f"{_ALL}{first}")
 
 
 def _lettered(name: str, shape: str, path: str = _A_PATH) -> Family:
-    """Lines of `shape`, with ever new letters in place of "#"."""
+    """Lines of `shape`, with different letters in place of "#"."""
     return _lines(name, lambda: (shape.replace("#", each) for each in _letters()), path)
 
 
@@ -73,10 +73,10 @@ def _letters() -> Iterable[str]:
 
 
 def _flood(name: str, piece: str, head: str = _ALL, path: str = _A_PATH) -> Family:
-    """`piece` again and again below `head`."""
-    some, room = piece.encode(), FILE_BYTES - len(head)
+    """`head`, then `piece` repeated."""
+    data, room = piece.encode(), FILE_BYTES - len(head)
     return Family(
-        name, lambda: head.encode() + (some * (room // len(some) + 1))[:room], path
+        name, lambda: head.encode() + (data * (room // len(data) + 1))[:room], path
     )
 
 
@@ -86,20 +86,20 @@ def _many_agents_and_rules() -> Iterable[str]:
 
 
 def _allows_of_all_lengths() -> Iterable[str]:
-    """Below one disallow rule, needles of all pairs of lengths, short ones first."""
+    """One disallow rule, then needles of all pairs of lengths, short ones first."""
     pairs = ((x, total - x) for total in count(2) for x in range(1, total))
     allows = (f"Allow: /*{'a' * x}b{'a' * y}*n" for x, y in pairs)
     return chain(["Disallow: /a"], allows)
 
 
 def _nested() -> Iterable[str]:
-    """Each rule the start of the next one, in turns allowed and not."""
+    """Each rule is a prefix of the next; allow and disallow alternate."""
     kinds = ("Disallow", "Allow")
     return (f"{kinds[length % 2]}: /{'a' * length}" for length in count(1))
 
 
 def _grid() -> Iterable[str]:
-    """Every pair of two lengths of a run, then what is not there."""
+    """Runs of every pair of lengths, followed by a character that never occurs."""
     pairs = product(range(1, 100), repeat=2)
     return (f"Disallow: /*{'a' * x}*{'a' * y}*b" for x, y in pairs)
 
@@ -132,7 +132,7 @@ FAMILIES: tuple[Family, ...] = (
     _numbered(
         "disallow: /, then /*aa*aaa*aaa*aN$", "allow: /*aa*aaa*aaa*a#$", first=_NONE),
     _numbered("disallow: /, then /*a ×32 *N", f"allow: /*{'a' * 32}*#", first=_NONE),
-    # Needles that str.find() finds hard.
+    # Needles that are hard for str.find().
     _lettered("needles baaa… of letters", f"Disallow: /*#b{'a' * 40}"),
     _lettered("needles a ×96 b a", f"Disallow: /*{_A96}b#a"),
     _lettered("needles a ×48 b a ×48", f"Disallow: /*{_A48}b{_A48}#"),

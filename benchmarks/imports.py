@@ -1,4 +1,4 @@
-"""What a new interpreter needs to import the package, and for its first answer."""
+"""Measures how long a new interpreter takes to import the package and answer once."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ asyncio.run(main())
 
 
 def measure(work: Workload) -> list[Table | Bar]:
-    """Start interpreters, one after the other."""
+    """Start interpreters one after the other."""
     with loopback_origins(1) as [origin]:
 
         async def run(statement: str) -> None:
             program = statement.replace("ORIGIN", origin)
-            subprocess.run([sys.executable, "-c", program], check=True)  # noqa: ASYNC221 (nothing else is to run)
+            subprocess.run([sys.executable, "-c", program], check=True)  # noqa: ASYNC221 (nothing else should run)
 
         async def turn(statement: str) -> list[float]:
             return await seconds_of_each([run(statement)], clock=_seconds_of_children)
@@ -84,6 +84,6 @@ def measure(work: Workload) -> list[Table | Bar]:
 
 
 def _seconds_of_children() -> float:
-    """The processor time of all programs that this one has run."""
+    """The processor time of all child processes that have ended."""
     usage = getrusage(RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime

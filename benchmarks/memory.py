@@ -1,4 +1,4 @@
-"""How much memory an origin takes while it is known."""
+"""Measures the memory that a live origin takes."""
 
 from __future__ import annotations
 
@@ -19,24 +19,26 @@ if TYPE_CHECKING:
 
 _AFTER_TEN = "a live origin, after can_fetch of ten URLs"
 
-# asyncio drops the timers of time-outs that did not fire in its next rounds.
-_ROUNDS_OF_THE_LOOP = 10
+# asyncio drops cancelled timers in its next iterations.
+_LOOP_ITERATIONS = 10
 
 
 def measure(work: Workload) -> list[Table | Bar]:
-    """Count what is allocated and still held."""
-    held = asyncio.run(_of_checker(work))
+    """Measure memory that is still allocated."""
+    sizes = asyncio.run(_of_checker(work))
     protego = None
     for key, peer in installed_peers().items():
         if peer.keeps_rules:
-            parsed, asked = asyncio.run(_of_peer(peer, work))
-            held[f"{peer.name}, parsed"] = parsed
-            held[f"{peer.name}, after ten URLs"] = asked
+            parsed, looked_up = asyncio.run(_of_peer(peer, work))
+            sizes[f"{peer.name}, parsed"] = parsed
+            sizes[f"{peer.name}, after ten URLs"] = looked_up
             protego = parsed if key == "protego" else protego
     table = Table(
         name="memory",
         columns=("in memory", "mean, bytes", f"× of {_AFTER_TEN}"),
-        rows=[(name, count, count / held[_AFTER_TEN]) for name, count in held.items()],
+        rows=[
+            (name, count, count / sizes[_AFTER_TEN]) for name, count in sizes.items()
+        ],
         notes=(
             (
                 "A live origin is all that the checker holds for it: the entry in its"
@@ -47,7 +49,7 @@ def measure(work: Workload) -> list[Table | Bar]:
     )
     bar = Bar(
         what=f"{_AFTER_TEN}, as a share of protego's parsed object (mean)",
-        value=None if protego is None else held[_AFTER_TEN] / protego,
+        value=None if protego is None else sizes[_AFTER_TEN] / protego,
         bar=1 / 3.3,
         stretch=1 / 5,
     )
@@ -55,14 +57,14 @@ def measure(work: Workload) -> list[Table | Bar]:
 
 
 async def _of_checker(work: Workload) -> dict[str, float]:
-    """Bytes for each origin, at three moments."""
+    """The bytes per origin at three points."""
     sites = Sites(work.bodies)
     questions = [url for _, url in work.questions]
     firsts = [
         origin + paths[0]
         for origin, paths in zip(work.origins, work.paths, strict=True)
     ]
-    # What is made once for all origins is made before.
+    # Allocate beforehand what all origins share.
     async with RobotsChecker(user_agent=AGENT, client=sites) as warm_up:
         await warm_up.check(AGENT, firsts[0])
     gc.collect()
@@ -70,7 +72,7 @@ async def _of_checker(work: Workload) -> dict[str, float]:
     async with RobotsChecker(
         user_agent=AGENT, client=sites, max_origins=2 * len(firsts)
     ) as checker:
-        held = {}
+        sizes = {}
         for name, ask, urls in (
             ("a live origin, after can_fetch of one URL", checker.can_fetch, firsts),
             (_AFTER_TEN, checker.can_fetch, questions),
@@ -78,28 +80,28 @@ async def _of_checker(work: Workload) -> dict[str, float]:
         ):
             for url in urls:
                 await ask(AGENT, url)
-            held[name] = await _held() / len(firsts)
+            sizes[name] = await _allocated() / len(firsts)
         if checker.stats.live_origins != len(firsts):
-            raise RuntimeError("an origin was let go, so its memory was not counted")
+            raise RuntimeError("an origin was evicted, so its memory was not counted")
     tracemalloc.stop()
-    return held
+    return sizes
 
 
 async def _of_peer(peer: Peer, work: Workload) -> tuple[float, float]:
-    """Bytes for each file, parsed and after questions."""
+    """The bytes per file, once parsed and after lookups."""
     await peer.ask([(peer.read(work.bodies[0]), work.questions[0].url)])
     gc.collect()
     tracemalloc.start()
     files = [peer.read(body) for body in work.bodies]
-    parsed = await _held()
+    parsed = await _allocated()
     await peer.ask((files[file], url) for file, url in work.questions)
-    asked = await _held()
+    looked_up = await _allocated()
     tracemalloc.stop()
-    return parsed / len(files), asked / len(files)
+    return parsed / len(files), looked_up / len(files)
 
 
-async def _held() -> int:
-    for _ in range(_ROUNDS_OF_THE_LOOP):
+async def _allocated() -> int:
+    for _ in range(_LOOP_ITERATIONS):
         await asyncio.sleep(0)
     gc.collect()
     return tracemalloc.get_traced_memory()[0]

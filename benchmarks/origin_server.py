@@ -1,6 +1,8 @@
-"""Serves a robots.txt at many loopback addresses: `… COUNT RULES` prints them as JSON.
+"""Serves a robots.txt at COUNT loopback addresses and prints their URLs as JSON.
 
-Ends with its input. Linux only, which has all of 127.0.0.0/8.
+    python -m benchmarks.origin_server COUNT RULES
+
+Exits at the end of its input. Needs Linux, which accepts all of 127.0.0.0/8.
 """
 
 from __future__ import annotations
@@ -23,16 +25,16 @@ _RESPONSE = (
 )
 
 
-class _Answerer(asyncio.Protocol):
-    """Gives the one response to each request; keeps the connection, as HTTP/1.1."""
+class _Responder(asyncio.Protocol):
+    """Sends the same response to every request, and keeps the connection open."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember whom to answer."""
+        """Remember the transport."""
         self._transport = cast("asyncio.WriteTransport", transport)
         self._received = b""
 
     def data_received(self, data: bytes) -> None:
-        """Answer each head that is complete."""
+        """Respond to every complete head."""
         self._received += data
         *heads, self._received = self._received.split(b"\r\n\r\n")
         self._transport.write(_RESPONSE * len(heads))
@@ -43,7 +45,7 @@ async def _serve(count: int) -> None:
     origins = []
     for number in range(count):
         host = f"127.1.{number // 250}.{number % 250 + 1}"
-        server = await loop.create_server(_Answerer, host, 0, backlog=16)
+        server = await loop.create_server(_Responder, host, 0, backlog=16)
         origins.append("http://{}:{}".format(*server.sockets[0].getsockname()))
     print(json.dumps(origins), flush=True)
     await loop.run_in_executor(None, sys.stdin.read)

@@ -1,7 +1,7 @@
-"""Shows the figures of a run, and writes them into a Markdown page.
+"""Prints the figures of a run and writes them to a Markdown page.
 
-A part of a page is marked `<!-- begin: NAME -->`, on a line of its own, until
-`<!-- end: NAME -->`. What lies between is replaced; the rest is left as it is.
+The lines `<!-- begin: NAME -->` and `<!-- end: NAME -->` mark a part of a page. The
+text between them is replaced; the rest is left unchanged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Cell = str | float | int | None
-"""`None` where nothing was measured."""
+"""`None` if nothing was measured."""
 
 _PART = re.compile(
     r"^<!-- begin: (?P<name>[^\n]+?) -->\n.*?^<!-- end: (?P=name) -->$",
@@ -28,9 +28,9 @@ _PART = re.compile(
 
 
 class Table(NamedTuple):
-    """Figures of one subject; `name` is that of its part of a page.
+    """A table of figures; `name` identifies its part of the page.
 
-    The first column names the row; notes are sentences about how to read it.
+    The first column contains the row labels; notes are sentences below the table.
     """
 
     name: str
@@ -41,15 +41,15 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A figure that was promised.
+    """A figure with a requirement.
 
     Attributes:
-        what: is measured, against what, and by which statistic.
-        value: what came out; `None` if a contender is not installed.
-        bar: what it must reach.
-        stretch: what it should reach; `None`: nothing more.
-        unit: written behind the figures.
-        is_ceiling: whether less is better.
+        what: what is measured, compared with what, and by which statistic.
+        value: the result; `None` if a contender is not installed.
+        bar: the required value.
+        stretch: the goal; `None`: there is none.
+        unit: follows the figures.
+        is_ceiling: whether lower is better.
     """
 
     what: str
@@ -61,7 +61,7 @@ class Bar:
 
     @property
     def is_missed(self) -> bool:
-        """Whether it was measured and is on the wrong side."""
+        """Whether the value was measured and misses the bar."""
         if self.value is None:
             return False
         return self.value > self.bar if self.is_ceiling else self.value < self.bar
@@ -74,7 +74,7 @@ def publish(
     page: Path | None,
     prefix: str = "",
 ) -> None:
-    """Print all, and write what has a place in `page`, each name behind `prefix`."""
+    """Print everything; write the parts that `page` marks, with `prefix` in names."""
     tables = [figure for figure in figures if isinstance(figure, Table)]
     bars = [figure for figure in figures if isinstance(figure, Bar)]
     if bars:
@@ -87,11 +87,11 @@ def publish(
         parts = {f"{prefix}table {table.name}": markdown(table) for table in tables}
         parts[f"{prefix}surroundings"] = surroundings
         text = page.read_text(encoding="utf-8")
-        page.write_text(rewritten(text, parts), encoding="utf-8")
+        page.write_text(replace_parts(text, parts), encoding="utf-8")
 
 
 def about(*packages: str) -> dict[str, str]:
-    """Where and with what a run takes place; nothing that tells machines apart."""
+    """The environment of a run, without anything that identifies the machine."""
     installed = {each.name.lower(): each.version for each in metadata.distributions()}
     return {
         "date": datetime.now(tz=UTC).date().isoformat(),
@@ -105,25 +105,25 @@ def about(*packages: str) -> dict[str, str]:
 
 
 def markdown(table: Table) -> str:
-    """For the documentation: a table, then each note on its line."""
+    """The table in Markdown, followed by one line per note."""
     is_text = [
         all(isinstance(cell, str) for cell in column)
         for column in zip(*table.rows, strict=True)
     ]
     rows = [
-        [_shown(cell).replace("|", "\\|").replace("*", "\\*") for cell in row]
+        [_format(cell).replace("|", "\\|").replace("*", "\\*") for cell in row]
         for row in table.rows
     ]
-    ruler = ["---" if left else "---:" for left in is_text]
+    ruler = ["---" if text else "---:" for text in is_text]
     lines = [f"| {' | '.join(row)} |" for row in (table.columns, *rows)]
     lines.insert(1, f"|{'|'.join(ruler)}|")
     return "\n".join([*lines, *([""] if table.notes else []), *table.notes])
 
 
-def rewritten(page: str, parts: Mapping[str, str]) -> str:
-    """`page` with those of `parts` that it marks in place of what stood there."""
+def replace_parts(page: str, parts: Mapping[str, str]) -> str:
+    """Return `page` with its marked parts replaced by those of `parts`."""
 
-    def replaced(part: re.Match[str]) -> str:
+    def replacement(part: re.Match[str]) -> str:
         name = part["name"]
         if name not in parts:
             return part[0]
@@ -131,7 +131,7 @@ def rewritten(page: str, parts: Mapping[str, str]) -> str:
             f"<!-- begin: {name} -->\n\n{parts[name].strip()}\n\n<!-- end: {name} -->"
         )
 
-    return _PART.sub(replaced, page)
+    return _PART.sub(replacement, page)
 
 
 def _bars_table(bars: Sequence[Bar]) -> Table:
@@ -140,9 +140,9 @@ def _bars_table(bars: Sequence[Bar]) -> Table:
         sign = "≤" if bar.is_ceiling else "≥"
         yield bar.what
         missed = ", missed" if bar.is_missed else ""
-        yield "–" if bar.value is None else f"{_shown(bar.value)}{unit}{missed}"
+        yield "–" if bar.value is None else f"{_format(bar.value)}{unit}{missed}"
         for limit in (bar.bar, bar.stretch):
-            yield "–" if limit is None else f"{sign} {_shown(limit)}{unit}"
+            yield "–" if limit is None else f"{sign} {_format(limit)}{unit}"
 
     return Table(
         name="bars",
@@ -151,8 +151,8 @@ def _bars_table(bars: Sequence[Bar]) -> Table:
     )
 
 
-def _shown(cell: Cell) -> str:
-    """A cell as it is read: three significant digits, thousands apart."""
+def _format(cell: Cell) -> str:
+    """A formatted cell: three significant digits, with thousands separators."""
     if cell is None:
         return "–"
     if isinstance(cell, str):
@@ -165,8 +165,8 @@ def _shown(cell: Cell) -> str:
 
 
 def _plain_text(table: Table) -> str:
-    """For a terminal."""
-    lines = [table.columns, *(tuple(map(_shown, row)) for row in table.rows)]
+    """The table for a terminal."""
+    lines = [table.columns, *(tuple(map(_format, row)) for row in table.rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     text = [f"== {table.name}"]
     for first, *others in lines:

@@ -1,4 +1,4 @@
-"""What reading a file costs, up to its first two answers, for one agent."""
+"""Measures parsing a file and answering two lookups for one agent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OURS = "RobotsTxt"
 
 
 def measure(work: Workload) -> list[Table | Bar]:
-    """Read the whole corpus in turns."""
+    """Read the whole corpus with each contender in turn."""
     files = [
         (body, [origin + path for path in paths[:2]])
         for body, origin, paths in zip(

@@ -1,7 +1,6 @@
-"""The other parsers, each asked as its own documentation says.
+"""Other parsers, each called as its own documentation says.
 
-They are imported when they are asked for, so that the suite compares with those that
-are installed.
+They are imported on demand, so that the suite compares with those that are installed.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
 Kept: TypeAlias = Any
-"""What a peer keeps of a file between two questions: each has its own type."""
+"""What a peer keeps of a file between lookups; each peer has its own type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +28,10 @@ class Peer:
     """A parser of robots.txt files.
 
     Attributes:
-        name: with its version.
-        read: what is kept of a file between two questions.
-        ask: asks about pairs of what is kept and a URL: a loop as a user writes it.
-        keeps_rules: whether a file is parsed once, not again for each question.
+        name: its name and version.
+        read: reads a file and returns what is kept between lookups.
+        ask: looks up pairs of what is kept and a URL, in a loop as a user writes it.
+        keeps_rules: whether a file is parsed only once, not again for each lookup.
     """
 
     name: str
@@ -42,7 +41,7 @@ class Peer:
 
 
 def installed_peers() -> dict[str, Peer]:
-    """Those that can be imported here, by their keys."""
+    """The peers that can be imported, by key."""
     peers = {}
     for key, peer in _PEERS.items():
         try:
@@ -55,15 +54,17 @@ def installed_peers() -> dict[str, Peer]:
 def _protego() -> Peer:
     parse = import_module("protego").Protego.parse
 
-    async def ask(asked: Iterable[tuple[Kept, str]]) -> None:
-        for kept, url in asked:
+    async def ask(lookups: Iterable[tuple[Kept, str]]) -> None:
+        for kept, url in lookups:
             kept.can_fetch(url, AGENT)
 
-    return Peer(name=_named("protego"), read=lambda body: parse(text(body)), ask=ask)
+    return Peer(
+        name=_with_version("protego"), read=lambda body: parse(text(body)), ask=ask
+    )
 
 
-async def _ask_agent_first(asked: Iterable[tuple[Kept, str]]) -> None:
-    for kept, url in asked:
+async def _ask_with_agent_first(lookups: Iterable[tuple[Kept, str]]) -> None:
+    for kept, url in lookups:
         kept.can_fetch(AGENT, url)
 
 
@@ -74,36 +75,38 @@ def _urllib() -> Peer:
         return parser
 
     name = f"urllib.robotparser of Python {python_version()}"
-    return Peer(name=name, read=read, ask=_ask_agent_first)
+    return Peer(name=name, read=read, ask=_ask_with_agent_first)
 
 
 def _robotspy() -> Peer:
     from_string = import_module("robots").RobotsParser.from_string
     return Peer(
-        name=_named("robotspy"),
+        name=_with_version("robotspy"),
         read=lambda body: from_string(text(body)),
-        ask=_ask_agent_first,
+        ask=_ask_with_agent_first,
     )
 
 
-def _that_reads_again(
+def _without_parsing_step(
     name: str, allowed: Callable[..., bool], read: Callable[[bytes], Kept]
 ) -> Peer:
-    async def ask(asked: Iterable[tuple[Kept, str]]) -> None:
-        for kept, url in asked:
+    async def ask(lookups: Iterable[tuple[Kept, str]]) -> None:
+        for kept, url in lookups:
             allowed(kept, AGENT, url)
 
-    return Peer(name=_named(name), read=read, ask=ask, keeps_rules=False)
+    return Peer(name=_with_version(name), read=read, ask=ask, keeps_rules=False)
 
 
 def _google() -> Peer:
     matcher = import_module("jwm.robotstxt.googlebot").RobotsMatcher()
-    return _that_reads_again("jwm.robotstxt", matcher.OneAgentAllowedByRobots, bytes)
+    return _without_parsing_step(
+        "jwm.robotstxt", matcher.OneAgentAllowedByRobots, bytes
+    )
 
 
 def _fast() -> Peer:
     matcher = import_module("robotstxt").RobotsMatcher()
-    return _that_reads_again("fast-robotstxt", matcher.is_allowed, text)
+    return _without_parsing_step("fast-robotstxt", matcher.is_allowed, text)
 
 
 _PEERS: dict[str, Callable[[], Peer]] = {
@@ -116,15 +119,15 @@ _PEERS: dict[str, Callable[[], Peer]] = {
 
 
 class HandWrittenCache:
-    """What many write instead of a library: a cache that knows time, and protego.
+    """What many write instead of using a library: a cache with expiry, and protego.
 
-    No single flight, no store, no care for outages: the least that does the work.
+    The minimum: no shared fetches, no store, no handling of outages.
     """
 
     def __init__(
         self, fetch: Callable[[tuple[str, str]], Awaitable[Kept]], *, max_origins: int
     ) -> None:
-        """Know nothing yet; `fetch` gets the parsed file of (scheme, host)."""
+        """Start empty; `fetch` returns the parsed file for (scheme, host)."""
         self._fetch = fetch
         self._cache: TLRUCache[tuple[str, str], Kept] = TLRUCache(
             max_origins, ttu=lambda _key, _value, now: now + 86_400
@@ -142,9 +145,9 @@ class HandWrittenCache:
 
 
 def text(body: bytes) -> str:
-    """`body` as most peers want it."""
+    """`body` as text, which most peers require."""
     return body.decode("utf-8", "replace")
 
 
-def _named(distribution: str) -> str:
+def _with_version(distribution: str) -> str:
     return f"{distribution} {metadata.version(distribution)}"

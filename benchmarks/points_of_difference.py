@@ -1,9 +1,9 @@
 """Lists what `Dialect.RFC9309` and Google's matcher read differently.
 
-Each `Point` can settle itself: write a question so that both read it alike in this
-point, and in no other, without changing what it means by the standard.
-Asks robotsgate by its public names, and knows how Google reads from
-github.com/google/robotstxt; sections without a name are those of RFC 9309.
+Each `Point` can be settled: `settle` rewrites a question so that both read it the same
+way in this point only, without changing its meaning by the standard.
+Uses robotsgate's public names only; how Google reads a file is taken from
+github.com/google/robotstxt. Sections without a document are those of RFC 9309.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     _Settle = Callable[["Question"], "Question"]
 
 SITE = "https://shop.example"
-"""Where the examples are asked."""
+"""The site in the examples."""
 
-# Questions come file by file, and each file is rewritten in a few ways.
-_FEW_BODIES = 64
+# Questions are grouped by file, and each file is rewritten in a few ways.
+_MAX_PARSED = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +39,13 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One thing that the standard and Google's matcher read differently.
+    """Something that the standard and Google's matcher read differently.
 
     Attributes:
-        name: what it is about, as the page calls it.
-        settle: gives a question that both read alike in this point; by the standard
-            it asks the same as the given one.
-        example: a question that the two answer differently for this reason alone.
+        name: its title in the page.
+        settle: rewrites a question so that both read it the same way in this point;
+            by the standard, its meaning is unchanged.
+        example: a question that they answer differently for this reason only.
         standard: what the standard says, and where.
     """
 
@@ -56,17 +56,17 @@ class Point:
 
 
 POINTS: list[Point] = []
-"""All that is known; a difference counts with the first that explains it."""
+"""All known points; a difference counts towards the first that explains it."""
 
 
 def _point(
     name: str, standard: str, body: str | bytes, *, path: str, agent: str = "ExampleBot"
 ) -> Callable[[_Settle], _Settle]:
-    """Lets a function settle a point; the rest is its example."""
+    """Register a function that settles a point, with an example."""
 
     def add(settle: _Settle) -> _Settle:
-        octets = body.encode() if isinstance(body, str) else body
-        example = Question(body=octets, agent=agent, url=SITE + path)
+        data = body.encode() if isinstance(body, str) else body
+        example = Question(body=data, agent=agent, url=SITE + path)
         POINTS.append(
             Point(name=name, settle=settle, example=example, standard=standard)
         )
@@ -90,12 +90,12 @@ def ours(question: Question) -> bool | None:
         return None
 
 
-@lru_cache(maxsize=_FEW_BODIES)
+@lru_cache(maxsize=_MAX_PARSED)
 def _parsed(body: bytes, dialect: Dialect) -> RobotsTxt:
     return RobotsTxt.parse(body, dialect=dialect, max_bytes=None)
 
 
-# Ways through a file and a URL.
+# Changing parts of a file and a URL.
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _WHITE_SPACE = b" \t"
@@ -106,7 +106,7 @@ _BEFORE_TARGET = re.compile(r"^[a-z][a-z0-9+.-]*:[/\\]{2}[^/\\?#]*", re.IGNORECA
 
 
 def _by_lines(question: Question, change: Callable[[bytes], bytes]) -> Question:
-    """`question` with each line of the file changed, up to its comment."""
+    """`question` with each line of the file changed, except for comments."""
     body = question.body
     mark = _BYTE_ORDER_MARK if body.startswith(_BYTE_ORDER_MARK) else b""
     lines = []
@@ -117,14 +117,14 @@ def _by_lines(question: Question, change: Callable[[bytes], bytes]) -> Question:
 
 
 def _field(record: bytes) -> bytes:
-    """The field of a record, as the standard reads it."""
+    """The field of a record, read by the standard."""
     return record.partition(b":")[0].strip(_WHITE_SPACE).lower()
 
 
 def _by_value(record: bytes, change: Callable[[str], str]) -> bytes:
-    """`record` with what follows its colon, or else its first word, changed.
+    """`record` with what follows its colon (otherwise its first word) changed.
 
-    `change` takes latin-1, one character for each octet, without space around it.
+    `change` takes stripped Latin-1, one character per byte.
     """
     rest = _BEFORE_VALUE.sub(b"", record, count=1)
     value = rest.rstrip(_WHITE_SPACE)
@@ -134,14 +134,14 @@ def _by_value(record: bytes, change: Callable[[str], str]) -> bytes:
 
 
 def _by_target(question: Question, change: Callable[[str], str]) -> Question:
-    """`question` with that part of its URL changed which follows the host."""
+    """`question` with the part of its URL after the host changed."""
     target = _BEFORE_TARGET.sub("", question.url, count=1)
     start = question.url[: len(question.url) - len(target)]
     return replace(question, url=start + change(target))
 
 
 def _by_paths(question: Question, change: Callable[[str], str]) -> Question:
-    """`question` with its URL changed, and all values but names of agents."""
+    """`question` with its URL and all values except agent names changed."""
 
     def changed(record: bytes) -> bytes:
         is_name = _field(record).startswith(b"user")
@@ -150,15 +150,15 @@ def _by_paths(question: Question, change: Callable[[str], str]) -> Question:
     return _by_target(_by_lines(question, changed), change)
 
 
-# How each point is settled.
+# The points, and how each is settled.
 
-# Not behind a "%" that is none of an escape: decoded, it could become one.
+# Not after a stray "%", which could become an escape by decoding.
 _UNRESERVED = re.compile(
     "(?<!%)(?<!%[0-9A-F])%(2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])",
     re.IGNORECASE,
 )
-# Without NUL, vertical tab and form feed: these are points of their own.
-_IN_NO_URI = re.compile(r'[\x01-\x0a\x0d-\x20"<>\\^`{|}\x7f]|%(?![0-9A-Fa-f]{2})')
+# Without NUL, vertical tab and form feed, which are separate points.
+_NOT_IN_URIS = re.compile(r'[\x01-\x0a\x0d-\x20"<>\\^`{|}\x7f]|%(?![0-9A-Fa-f]{2})')
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _OUTSIDE_ASCII = re.compile("[^\x00-\x7f]+")
 _TOKEN = re.compile("^[A-Za-z0-9_.-]*")
@@ -166,15 +166,15 @@ _HEX_IN_LETTERS = str.maketrans("0123456789", "ghijklmnop")
 _DIGIT_OR_DOT = re.compile("[0-9.]")
 _N_OR_J = re.compile("%6[AEae]|[nj]")
 _N_AND_J = {"n": "j", "j": "n", "%6e": "%6A", "%6a": "%6E"}
-_HALF_A_MARK = re.compile(rb"^\xef(?!\xbb\xbf)")
-_LONGEST_LINE = 16_663
+_PARTIAL_MARK = re.compile(rb"^\xef(?!\xbb\xbf)")
+_MAX_LINE = 16_663
 _CONTROLS_AND_SPACE = "".join(map(chr, range(0x21)))
-# A path may end with these, but not a URL.
+# A path may end with these, but a URL may not.
 _LOST_IN_URL = re.compile(r"[\x00-\x20]")
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return "".join(f"%{one:02X}" for one in found[0].encode("utf-8", "surrogatepass"))
+def _escaped(match: re.Match[str]) -> str:
+    return "".join(f"%{one:02X}" for one in match[0].encode("utf-8", "surrogatepass"))
 
 
 def _leading_token(text: str) -> str:
@@ -182,53 +182,53 @@ def _leading_token(text: str) -> str:
 
 
 def _token_of(name: str) -> str:
-    """The product token that a user-agent line names; empty where it names none."""
+    """The product token in a user-agent line; empty if there is none."""
     robots_txt = _parsed(f"User-agent: {name}".encode(), Dialect.RFC9309)
     return robots_txt.groups[0].tokens[0]
 
 
 def _in_ascii(name: str) -> str:
-    """`name` with letters outside ASCII spelt in others."""
+    """`name` with letters outside ASCII replaced by ASCII letters."""
 
-    def letters(found: re.Match[str]) -> str:
-        return f"-_{found[0].encode().hex().translate(_HEX_IN_LETTERS)}"
+    def letters(match: re.Match[str]) -> str:
+        return f"-_{match[0].encode().hex().translate(_HEX_IN_LETTERS)}"
 
     return _OUTSIDE_ASCII.sub(letters, name)
 
 
-def _spelt(text: str) -> str:
-    """`text` with the digits and dots of its token in letters, which Google reads."""
+def _replace_digits(text: str) -> str:
+    """`text` with digits and dots in its token replaced by letters Google accepts."""
 
-    def letters(found: re.Match[str]) -> str:
-        return f"_-_-{'abcdefghijk'['0123456789.'.index(found[0])]}"
+    def letters(match: re.Match[str]) -> str:
+        return f"_-_-{'abcdefghijk'['0123456789.'.index(match[0])]}"
 
     token = _leading_token(text)
     return _DIGIT_OR_DOT.sub(letters, token) + text[len(token) :]
 
 
-def _names_spelt(question: Question, *, asked: bool) -> Question:
-    """`question` with digits spelt in the file: in the agent's name, or in others."""
+def _replace_digits_in_names(question: Question, *, agent_only: bool) -> Question:
+    """`question` with digits replaced in the file's names: the agent's, or others."""
     token = _token_of(question.agent).lower()
 
-    def spelt(value: str) -> str:
-        is_asked = _leading_token(value).lower() == token
-        return _spelt(value) if is_asked is asked else value
+    def replaced(value: str) -> str:
+        is_agent = _leading_token(value).lower() == token
+        return _replace_digits(value) if is_agent is agent_only else value
 
     def name(record: bytes) -> bytes:
         is_name = _field(record) == b"user-agent"
-        return _by_value(record, spelt) if is_name else record
+        return _by_value(record, replaced) if is_name else record
 
     return _by_lines(question, name)
 
 
-def _octets_escaped(question: Question, octets: re.Pattern[bytes]) -> Question:
-    """`question` with `octets` escaped in values, and no field that holds one."""
+def _bytes_escaped(question: Question, pattern: re.Pattern[bytes]) -> Question:
+    """`question` with `pattern` escaped in values, and fields with it removed."""
 
     def escaped(record: bytes) -> bytes:
         key, colon, value = record.partition(b":")
-        if octets.search(key):
+        if pattern.search(key):
             return b""
-        return key + colon + octets.sub(lambda found: b"%%%02X" % ord(found[0]), value)
+        return key + colon + pattern.sub(lambda match: b"%%%02X" % ord(match[0]), value)
 
     return _by_lines(question, escaped)
 
@@ -241,7 +241,7 @@ def _octets_escaped(question: Question, octets: re.Pattern[bytes]) -> Question:
     path="/pri\tvate/orders",
 )
 def settle_spelling_of_url(question: Question) -> Question:
-    """Write the URL as clients read it: no white space around it, and no tabs."""
+    """Write the URL as clients read it: stripped, and without tabs."""
     url = question.url
     if url.startswith("/"):
         return replace(question, url=SITE + _LOST_IN_URL.sub(_escaped, url))
@@ -274,8 +274,8 @@ def settle_unreserved(question: Question) -> Question:
     agent="News",
 )
 def settle_other_names(question: Question) -> Question:
-    """Spell the digits and dots of names that are not the agent's."""
-    return _names_spelt(question, asked=False)
+    """Replace digits and dots in names other than the agent's."""
+    return _replace_digits_in_names(question, agent_only=False)
 
 
 @_point(
@@ -287,8 +287,11 @@ def settle_other_names(question: Question) -> Question:
     agent="News24Bot",
 )
 def settle_own_name(question: Question) -> Question:
-    """Spell the digits and dots of the agent's name, in the file as well."""
-    return replace(_names_spelt(question, asked=True), agent=_spelt(question.agent))
+    """Replace digits and dots in the agent's name, including in the file."""
+    return replace(
+        _replace_digits_in_names(question, agent_only=True),
+        agent=_replace_digits(question.agent),
+    )
 
 
 @_point(
@@ -300,7 +303,7 @@ def settle_own_name(question: Question) -> Question:
     agent="ExampleBot/1.0",
 )
 def settle_header(question: Question) -> Question:
-    """Ask for the product token alone."""
+    """Use only the product token."""
     return replace(question, agent=_token_of(question.agent.strip()) or question.agent)
 
 
@@ -312,7 +315,7 @@ def settle_header(question: Question) -> Question:
     path="/",
 )
 def settle_names(question: Question) -> Question:
-    """Write the product token alone, in ASCII; "/" where there is none."""
+    """Write only the product token, in ASCII; "/" if there is none."""
 
     def plain(value: str) -> str:
         token = _token_of(value.encode("latin-1").decode("utf-8", "replace"))
@@ -322,8 +325,8 @@ def settle_names(question: Question) -> Question:
     def name(record: bytes) -> bytes:
         return _by_value(record, plain) if _field(record) == b"user-agent" else record
 
-    asked = replace(question, agent=_in_ascii(question.agent))
-    return _by_lines(asked, name)
+    renamed = replace(question, agent=_in_ascii(question.agent))
+    return _by_lines(renamed, name)
 
 
 @_point(
@@ -346,8 +349,8 @@ def settle_robots_txt(question: Question) -> Question:
     path="/media%20library/",
 )
 def settle_unsafe(question: Question) -> Question:
-    """Escape what no URI may hold."""
-    return _by_paths(question, partial(_IN_NO_URI.sub, _escaped))
+    """Escape characters that URIs can't contain."""
+    return _by_paths(question, partial(_NOT_IN_URIS.sub, _escaped))
 
 
 @_point(
@@ -358,8 +361,8 @@ def settle_unsafe(question: Question) -> Question:
     path="/private/",
 )
 def settle_half_a_mark(question: Question) -> Question:
-    """Make a comment of a first line that begins with a part of a byte order mark."""
-    body = _HALF_A_MARK.sub(b"#", question.body, count=1)
+    """Turn a first line that begins with a partial byte order mark into a comment."""
+    body = _PARTIAL_MARK.sub(b"#", question.body, count=1)
     return replace(question, body=body)
 
 
@@ -370,8 +373,8 @@ def settle_half_a_mark(question: Question) -> Question:
     path="/private/",
 )
 def settle_white_space(question: Question) -> Question:
-    """Escape vertical tabs and form feeds, which only Google takes for white space."""
-    escaped = _octets_escaped(question, re.compile(rb"[\x0b\x0c]"))
+    """Escape vertical tabs and form feeds, which only Google treats as white space."""
+    escaped = _bytes_escaped(question, re.compile(rb"[\x0b\x0c]"))
     return _by_target(
         escaped, lambda target: target.replace("\x0b", "%0B").replace("\x0c", "%0C")
     )
@@ -384,8 +387,8 @@ def settle_white_space(question: Question) -> Question:
     path="/able",
 )
 def settle_nul(question: Question) -> Question:
-    """Escape NUL, at which Google's strings end."""
-    escaped = _octets_escaped(question, re.compile(rb"\0"))
+    """Escape NUL, which ends Google's strings."""
+    escaped = _bytes_escaped(question, re.compile(rb"\0"))
     return _by_target(escaped, lambda target: target.replace("\0", "%00"))
 
 
@@ -397,7 +400,7 @@ def settle_nul(question: Question) -> Question:
     path="/account/",
 )
 def settle_fields(question: Question) -> Question:
-    """Drop records whose field is none of the standard."""
+    """Drop records whose field is not in the standard."""
 
     def known(record: bytes) -> bytes:
         is_known = _field(record) in _RULES | {b"user-agent"}
@@ -414,7 +417,7 @@ def settle_fields(question: Question) -> Question:
     path="/wiki/Special%3aLog",
 )
 def settle_case_of_escapes(question: Question) -> Question:
-    """Write escapes of the URL in upper case."""
+    """Write escapes in the URL in upper case."""
     return _by_target(question, partial(_ESCAPE.sub, lambda escape: escape[0].upper()))
 
 
@@ -425,7 +428,7 @@ def settle_case_of_escapes(question: Question) -> Question:
     path="/café/menu",
 )
 def settle_outside_ascii(question: Question) -> Question:
-    """Escape the octets of the URL that are outside ASCII."""
+    """Escape the bytes outside ASCII in the URL."""
     return _by_target(question, partial(_OUTSIDE_ASCII.sub, _escaped))
 
 
@@ -470,7 +473,7 @@ def settle_colons(question: Question) -> Question:
     path="/news/",
 )
 def settle_index(question: Question) -> Question:
-    """Exchange two letters everywhere, so that "index.html" is a name like others."""
+    """Swap two letters everywhere, so that "index.html" is no longer special."""
     exchange = partial(_N_OR_J.sub, lambda letter: _N_AND_J[letter[0].lower()])
     return _by_paths(question, exchange)
 
@@ -484,7 +487,7 @@ def settle_index(question: Question) -> Question:
     path="/public/../private/",
 )
 def settle_readings(question: Question) -> Question:
-    """Ask about the first reading of the URL that is disallowed."""
+    """Use the first reading of the URL that is disallowed."""
 
     def decisive(target: str) -> str:
         several = readings(target.partition("#")[0])
@@ -503,10 +506,10 @@ def settle_readings(question: Question) -> Question:
     path="/private/",
 )
 def settle_long_lines(question: Question) -> Question:
-    """Drop the white space of lines that are longer than Google reads."""
+    """Drop white space in lines that are longer than Google reads."""
 
     def trimmed(record: bytes) -> bytes:
-        if len(record) <= _LONGEST_LINE:
+        if len(record) <= _MAX_LINE:
             return record
         key, colon, value = record.partition(b":")
         return key.strip(_WHITE_SPACE) + colon + value.strip(_WHITE_SPACE)
@@ -525,11 +528,11 @@ REFUSED = Point(
         " with an agent that has none is a mistake, so we raise an error."
     ),
 )
-"""No difference in the answer: we give none."""
+"""Not a difference in answers, since we raise an error."""
 
 SEVERAL = Question(
     body=b"User-agent: *\nDisallow: /media library/",
     agent="ExampleBot",
     url=f"{SITE}/m%65dia%20library/",
 )
-"""Takes two points at once."""
+"""An example that takes two points to explain."""

@@ -1,10 +1,10 @@
-"""Measures what a turn costs beside other ways to limit requests, all in one run.
+"""Compares the cost of a turn with other ways to limit requests, all in one run.
 
     pip install -e '.[bench]'
     python -m benchmarks.politeness
 
-Nobody waits for time: the delay is 0, and one task asks. Each figure is the best of
-some turns that the contenders take one after the other.
+Nothing waits: the delay is 0, and there is only one task. The contenders take turns,
+and each figure is the best of a contender's turns.
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ _JOINS = 100
 _TURN, _SEMAPHORE, _LIMITER = "gate.turn", "anyio.Semaphore", "aiolimiter"
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Do as the command line says."""
-    arguments = argparse.ArgumentParser(
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(
         prog="python -m benchmarks.politeness", description=__doc__.partition("\n")[0]
     )
-    arguments.add_argument("--urls", type=int, default=20_000)
-    arguments.add_argument("--hosts", type=int, default=100_000)
-    arguments.add_argument("--waiters", type=int, default=16_000)
-    arguments.add_argument("--repeats", type=int, default=5)
-    given = arguments.parse_args(words)
-    figures = asyncio.run(_figures(given.urls, given.repeats))
-    figures.append(asyncio.run(_crowd(given.waiters, given.repeats)))
-    figures.append(asyncio.run(_memory(given.hosts)))
+    parser.add_argument("--urls", type=int, default=20_000)
+    parser.add_argument("--hosts", type=int, default=100_000)
+    parser.add_argument("--waiters", type=int, default=16_000)
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args(arguments)
+    figures = asyncio.run(_figures(options.urls, options.repeats))
+    figures.append(asyncio.run(_join_crowd(options.waiters, options.repeats)))
+    figures.append(asyncio.run(_memory(options.hosts)))
     publish(figures, about("robotsgate", "anyio", "aiolimiter"), page=None)
 
 
 async def _figures(count: int, repeats: int) -> list[Table | Bar]:
-    chance = random.Random(7)
+    rng = random.Random(7)
     urls = [f"https://h{number % _HOSTS}.example/{number}" for number in range(count)]
-    chance.shuffle(urls)
+    rng.shuffle(urls)
     async with (
         RobotsChecker(client=FakeSite(), user_agent=_AGENT) as checker,
         PolitenessGate(checker, _AGENT, default_delay=0.0) as gate,
@@ -138,22 +138,22 @@ def _suspensions(work: Awaitable[None]) -> Generator[Any, Any, int]:
     count, answer = 0, None
     while True:
         try:
-            wish = steps.send(answer)
+            request = steps.send(answer)
         except StopIteration:
             return count
         count += 1
-        answer = yield wish
+        answer = yield request
 
 
-async def _crowd(count: int, repeats: int) -> Bar:
-    """What it takes to join many callers that wait for a host, and to leave again."""
-    crowds = {"https://few.example/": count // 16, "https://many.example/": count}
+async def _join_crowd(count: int, repeats: int) -> Bar:
+    """The time to join the many callers that wait for a host, and to leave again."""
+    callers = {"https://few.example/": count // 16, "https://many.example/": count}
     async with (
         RobotsChecker(client=FakeSite(), user_agent=_AGENT) as checker,
         PolitenessGate(checker, _AGENT, max_delay=1e9, default_delay=1e9) as gate,
         anyio.create_task_group() as tasks,
     ):
-        await checker.can_fetch_many(_AGENT, crowds)
+        await checker.can_fetch_many(_AGENT, callers)
 
         async def wait_in(url: str) -> None:
             async with gate.turn(url):
@@ -170,13 +170,13 @@ async def _crowd(count: int, repeats: int) -> Bar:
 
             return turn
 
-        for url, number in crowds.items():
+        for url, number in callers.items():
             await wait_in(url)
             for _ in range(number):
                 tasks.start_soon(wait_in, url)
         await anyio.wait_all_tasks_blocked()
         few, many = (
-            await best_of_turns({url: turn_at(url) for url in crowds}, repeats=repeats)
+            await best_of_turns({url: turn_at(url) for url in callers}, repeats=repeats)
         ).values()
         tasks.cancel_scope.cancel()
     return Bar(
@@ -187,9 +187,9 @@ async def _crowd(count: int, repeats: int) -> Bar:
 
 
 async def _memory(count: int) -> Bar:
-    """What the ledger keeps of idle hosts, their names included.
+    """The memory that the ledger uses for idle hosts, including their names.
 
-    The gate itself keeps something of hosts that ask for a delay only.
+    The gate itself only remembers hosts with a crawl-delay.
     """
     pace = Pace(delay=1.0, max_at_once=1, max_delay=3_600.0, max_turn_seconds=300.0)
     tracemalloc.start()

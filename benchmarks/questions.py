@@ -1,7 +1,7 @@
-"""What a question about a known origin costs.
+"""Measures lookups for live origins.
 
-Asked in two ways: all URLs of all sites in no order, as a crawler does, and site by
-site. The checker has fetched all files before.
+Measures all URLs in random order, as in a crawl, and site by site. The checker has
+fetched all files before.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ _MATCHER = "RobotsTxt.can_fetch"
 
 _ROUNDS_PER_FILE = 3
 
-# By how many rules of a file its questions are counted together.
+# Upper bounds of the classes of files, by number of rules.
 _CLASSES = (10, 100, 1_000, 20_000)
 
 
 class _Contender(NamedTuple):
-    """Someone who answers.
+    """Something that answers lookups.
 
     Attributes:
-        ask: asks all of it, in a loop as a user would write it.
-        prepare: turns questions into what `ask` takes; not timed.
-        is_dear: whether it has fewer turns, because it reads a file each time.
+        ask: looks up everything in a loop, as a user would write it.
+        prepare: turns questions into the argument of `ask`; not timed.
+        is_slow: whether it gets fewer turns, because it reads a file each time.
     """
 
     ask: Callable[[Any], Awaitable[None]]
-    prepare: Callable[[Sequence[Question]], Any] = lambda those: [
-        url for _, url in those
+    prepare: Callable[[Sequence[Question]], Any] = lambda questions: [
+        url for _, url in questions
     ]
-    is_dear: bool = False
+    is_slow: bool = False
 
 
 def measure(work: Workload) -> list[Table | Bar]:
-    """Ask all contenders all questions."""
+    """Time all contenders on all questions."""
     return asyncio.run(_figures(work))
 
 
 async def _figures(work: Workload) -> list[Table | Bar]:
-    checker = await work.known_checker()
-    contenders = _own_contenders(checker, work) | _other_contenders(work)
+    checker = await work.warm_checker()
+    contenders = _own_contenders(checker, work) | _peer_contenders(work)
     by_slice = await _seconds(contenders, slices(work.shuffled), work.repeats)
     pooled = {
         name: sum(seconds) / len(work.shuffled) for name, seconds in by_slice.items()
@@ -68,7 +68,7 @@ async def _figures(work: Workload) -> list[Table | Bar]:
     ]
     by_file = await _seconds(contenders, files, work.repeats)
     if checker.stats.fetches != len(work.bodies):
-        raise RuntimeError("an origin was fetched again, so it was not known")
+        raise RuntimeError("an origin was fetched again, so it was not live")
     await checker.aclose()
     table = Table(
         name="questions",
@@ -107,10 +107,10 @@ def _by_number_of_rules(work: Workload, by_file: dict[str, list[float]]) -> Tabl
         files = [
             file for file, rules in enumerate(work.rules) if least < len(rules) <= most
         ]
-        asked = len(files) * URLS_PER_FILE * _ROUNDS_PER_FILE
+        lookups = len(files) * URLS_PER_FILE * _ROUNDS_PER_FILE
         if files:
             means = [
-                sum(by_file[name][file] for file in files) / asked for name in names
+                sum(by_file[name][file] for file in files) / lookups for name in names
             ]
             rows.append(
                 (
@@ -174,8 +174,8 @@ def _matcher(work: Workload) -> _Contender:
             for file, url in questions
         ]
 
-    async def ask(asked: list[tuple[RobotsTxt, str]]) -> None:
-        for robots_txt, path in asked:
+    async def ask(lookups: list[tuple[RobotsTxt, str]]) -> None:
+        for robots_txt, path in lookups:
             robots_txt.can_fetch(AGENT, path)
 
     return _Contender(ask, with_parsed)
@@ -190,14 +190,14 @@ async def _nothing() -> bool:
     return True
 
 
-def _other_contenders(work: Workload) -> dict[str, _Contender]:
+def _peer_contenders(work: Workload) -> dict[str, _Contender]:
     contenders = {}
     for key, peer in installed_peers().items():
         files = [peer.read(body) for body in work.bodies]
         prepare = partial(_with_files, files)
         contenders[peer.name] = _Contender(peer.ask, prepare, not peer.keeps_rules)
         if key == "protego":
-            contenders[_STACK] = _Contender(_asker_of_stack(work, files))
+            contenders[_STACK] = _Contender(_hand_written_cache(work, files))
     return contenders
 
 
@@ -205,7 +205,7 @@ def _with_files(files: list[Kept], questions: Sequence[Question]) -> list[Kept]:
     return [(files[question.file], question.url) for question in questions]
 
 
-def _asker_of_stack(
+def _hand_written_cache(
     work: Workload, files: list[Kept]
 ) -> Callable[[list[str]], Awaitable[None]]:
     by_key = {
@@ -230,7 +230,7 @@ async def _seconds(
     parts: Sequence[Sequence[Question]],
     repeats: int,
 ) -> dict[str, list[float]]:
-    """For each contender the seconds of each part."""
+    """The seconds of each part, by contender."""
 
     async def turn(contender: _Contender, prepared: list[Any]) -> list[float]:
         return await seconds_of_each(map(contender.ask, prepared))
@@ -239,5 +239,5 @@ async def _seconds(
         name: partial(turn, contender, list(map(contender.prepare, parts)))
         for name, contender in contenders.items()
     }
-    dear = {name for name, contender in contenders.items() if contender.is_dear}
-    return await best_of_turns(turns, repeats=repeats, dear=dear)
+    slow = {name for name, contender in contenders.items() if contender.is_slow}
+    return await best_of_turns(turns, repeats=repeats, slow=slow)

@@ -1,9 +1,9 @@
-"""How much memory many origins take, and what they cost: a million stored, many live.
+"""Measures the memory and time that a million stored and many live origins take.
 
     python -m benchmarks.scale --page docs/explanation/how-large.md
 
-Each measurement has a process of its own, so that no other has used its memory
-before. Needs no peers.
+Each measurement runs in a separate process, so that no other has used its memory.
+Needs no peers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 Figures = dict[str, float]
-"""What one process measured: bytes and seconds, by name."""
+"""The figures from one process, in bytes and seconds, by name."""
 
 _FILES = 2_000
 _ORIGINS = 1_000_000
@@ -53,7 +53,7 @@ _EXAMPLES = (
     (1_000_000, 1_000_000),
 )
 _BYTES_PER_LIVE_ORIGIN = 32 * 1024
-_ASKED = 200_000
+_LOOKUPS = 200_000
 _TURNS = 3
 _NOW = 1_800_000_000.0
 _STATM = Path("/proc/self/statm")
@@ -61,29 +61,29 @@ _MIB, _GIB = 2**20, 2**30
 
 
 class Files(NamedTuple):
-    """The files of origins, repeated: what they hold, what is kept, what is asked."""
+    """The files of the origins, with the entry and the paths for each."""
 
     bodies: list[bytes]
     entries: list[bytes]
     paths: list[list[str]]
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Do as the command line says."""
-    given = _arguments().parse_args(words)
-    if given.part is not None:
-        with given.files.open("rb") as file:
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    options = _parser().parse_args(arguments)
+    if options.part is not None:
+        with options.files.open("rb") as file:
             files: Files = pickle.load(file)  # noqa: S301 (written by `_figures`)
-        print(json.dumps(asyncio.run(_PARTS[given.part](given.origins, files))))
+        print(json.dumps(asyncio.run(_PARTS[options.part](options.origins, files))))
         return
-    bodies, kind = robots_files(min(_FILES, given.origins), given.corpus)
+    bodies, kind = robots_files(min(_FILES, options.origins), options.corpus)
     run = about("robotsgate", "httpx", "anyio", "cachetools")
     run["files"] = f"{kind}, repeated"
-    publish(_tables(_figures(given.origins, bodies)), run, page=given.page)
+    publish(_tables(_figures(options.origins, bodies)), run, page=options.page)
 
 
 def _figures(origins: int, bodies: list[bytes]) -> dict[str, dict[int, Figures]]:
-    """For each part its figures, by the number of origins."""
+    """The figures of each part, by number of origins."""
     live = min(origins, _STEPS[-1])
     counts = {
         "process": [1],
@@ -96,23 +96,23 @@ def _figures(origins: int, bodies: list[bytes]) -> dict[str, dict[int, Figures]]
         files = Files(bodies, entries, Workload(bodies=bodies).paths)
         path.write_bytes(pickle.dumps(files))
         return {
-            part: {count: _in_own_process(part, count, path) for count in those}
+            part: {count: _run_process(part, count, path) for count in those}
             for part, those in counts.items()
         }
 
 
-def _in_own_process(part: str, count: int, files: Path) -> Figures:
-    words = ["--part", part, "--origins", str(count), "--files", str(files)]
+def _run_process(part: str, count: int, files: Path) -> Figures:
+    options = ["--part", part, "--origins", str(count), "--files", str(files)]
     began = perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.scale", *words],
+    process = subprocess.run(
+        [sys.executable, "-m", "benchmarks.scale", *options],
         cwd=Path(__file__).parents[1],
         stdout=subprocess.PIPE,
         check=True,
         text=True,
     )
     print(f"[{part}, {count:,}: {perf_counter() - began:.0f} s]", file=sys.stderr)
-    figures: Figures = json.loads(done.stdout)
+    figures: Figures = json.loads(process.stdout)
     return figures
 
 
@@ -120,14 +120,14 @@ def _in_own_process(part: str, count: int, files: Path) -> Figures:
 
 
 async def _process(_: int, files: Files) -> Figures:
-    """A process that has answered one question."""
+    """A process that has answered one lookup."""
     async with RobotsChecker(user_agent=AGENT, client=Sites(files.bodies)) as checker:
         await checker.can_fetch(AGENT, f"{origin(0)}/")
         return {"bytes": _resident()}
 
 
 async def _stored(count: int, files: Files) -> Figures:
-    """A store that is filled, asked, renewed, used at its bound, and swept."""
+    """A store that is filled, read, updated, used at its limit, and purged."""
     numbers = Random(SEED).sample(range(count), count)
     store = MemoryStore(max_entries=count, max_bytes=PLENTY)
     figures: Figures = {"entry": mean(map(len, files.entries))}
@@ -154,13 +154,13 @@ async def _stored(count: int, files: Files) -> Figures:
 
 
 async def _live(count: int, files: Files) -> Figures:
-    """Origins that a store knows, made live by questions and then asked."""
-    newcomers = min(len(files.bodies), count)
-    store = MemoryStore(max_entries=count + newcomers, max_bytes=PLENTY)
-    await fill(store, files.bodies, count + newcomers)
+    """Stored origins that are made live and then looked up."""
+    extra = min(len(files.bodies), count)
+    store = MemoryStore(max_entries=count + extra, max_bytes=PLENTY)
+    await fill(store, files.bodies, count + extra)
     urls = [
         [origin(number) + path for path in files.paths[number % len(files.paths)]]
-        for number in range(count + newcomers)
+        for number in range(count + extra)
     ]
     every = [url for those in urls[:count] for url in those]
     sites = Sites(files.bodies)
@@ -178,20 +178,20 @@ async def _live(count: int, files: Files) -> Figures:
     await ask(every)
     figures["bytes"] = _resident() - before
     figures["collect"] = _seconds_of_collection()
-    some = Random(SEED).sample(every, min(len(every), _ASKED))
+    some = Random(SEED).sample(every, min(len(every), _LOOKUPS))
 
     async def shuffled() -> list[float]:
         return await seconds_of_each(map(ask, slices(some)))
 
     best = await best_of_turns({"question": shuffled}, repeats=_TURNS)
     figures["question"] = sum(best["question"]) / len(some)
-    # All have been asked since their place came up, and now one has to go.
+    # Every live origin has been used since its last turn for eviction.
     await ask(first for first, *_ in urls[:count])
     firsts = [first for first, *_ in urls[count:]]
     figures["first eviction"] = await _seconds_of(ask(firsts[:1]))
-    figures["evict"] = await _seconds_of(ask(firsts[1:])) / max(1, newcomers - 1)
+    figures["evict"] = await _seconds_of(ask(firsts[1:])) / max(1, extra - 1)
     if sites.requests or checker.stats.live_origins != count:
-        raise RuntimeError("an origin was fetched or let go, so it was not counted")
+        raise RuntimeError("an origin was fetched or evicted, so it was not counted")
     await checker.aclose()
     return figures
 
@@ -206,11 +206,11 @@ _PARTS: dict[str, Callable[[int, Files], Awaitable[Figures]]] = {
 async def _put(
     store: MemoryStore, numbers: Iterable[int], files: Files, name: str
 ) -> Figures:
-    """Seconds of an `update`: the mean, and the longest."""
+    """Seconds of an `update`: the mean and the maximum."""
     seconds = []
     with without_collector():
         for number in numbers:
-            # Its own bytes, which it shares with no other.
+            # A copy, so that no two entries share memory.
             entry = bytes(bytearray(files.entries[number % len(files.entries)]))
             kept = (entry, _NOW + LIFETIME)
             key = origin(number)
@@ -221,20 +221,20 @@ async def _put(
 
 
 async def _seconds_of_get(store: MemoryStore, first: int, count: int) -> float:
-    chance = Random(SEED)
-    asked = min(_ASKED, 20 * count)
+    rng = Random(SEED)
+    lookups = min(_LOOKUPS, 20 * count)
 
     async def get(keys: Sequence[str]) -> None:
         for key in keys:
             await store.get(key)
 
     async def turn() -> list[float]:
-        # A string that was hashed before would be found faster.
-        keys = [origin(first + chance.randrange(count)) for _ in range(asked)]
+        # New strings, because a string that has been hashed is found faster.
+        keys = [origin(first + rng.randrange(count)) for _ in range(lookups)]
         return await seconds_of_each(map(get, slices(keys)))
 
     best = await best_of_turns({"get": turn}, repeats=_TURNS)
-    return sum(best["get"]) / asked
+    return sum(best["get"]) / lookups
 
 
 def _seconds_of_collection() -> float:
@@ -245,13 +245,13 @@ def _seconds_of_collection() -> float:
 
 
 async def _seconds_of(work: Awaitable[object]) -> float:
-    """The processor's time for what is done once: others may run meanwhile."""
+    """The processor time of `work`, which other programs do not affect."""
     (seconds,) = await seconds_of_each([work], clock=process_time)
     return seconds
 
 
 def _resident() -> int:
-    """Bytes of this process that are in memory; Linux only."""
+    """The resident memory of this process in bytes; Linux only."""
     gc.collect()
     pages = int(_STATM.read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
@@ -291,7 +291,7 @@ def _tables(figures: Mapping[str, Mapping[int, Figures]]) -> list[Table]:
     most_stored, most_live = max(stored), max(live)
     largest = stored[most_stored]
     base = figures["process"][1]["bytes"]
-    # Those of the largest runs, where rounding to pages counts least.
+    # From the largest runs, where rounding to pages matters least.
     per_live = live[most_live]["bytes"] / most_live
     per_stored = largest["bytes renewed"] / most_stored
     memory = [
@@ -336,7 +336,7 @@ def _tables(figures: Mapping[str, Mapping[int, Figures]]) -> list[Table]:
 
 def _costs(
     name: str,
-    held: str,
+    kind: str,
     figures: Mapping[int, Figures],
     rows: Mapping[str, tuple[str, float]],
 ) -> Table:
@@ -348,29 +348,31 @@ def _costs(
         f"get, and can_fetch with shuffled URLs: wall-clock time, best of {_TURNS}.",
         "Event loop blocked: wall-clock time, once; all others: processor time, once.",
     )
-    columns = ("operation", *(f"{count:,} {held}" for count in figures))
+    columns = ("operation", *(f"{count:,} {kind}" for count in figures))
     return Table(name, columns, cells, notes)
 
 
 def _size(count: float) -> str:
-    """Bytes as a person says them."""
+    """Bytes in readable form."""
     return f"{count / _GIB:.1f} GiB" if count >= _GIB else f"{count / _MIB:.0f} MiB"
 
 
-def _arguments() -> argparse.ArgumentParser:
-    arguments = argparse.ArgumentParser(
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
         prog="python -m benchmarks.scale",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = arguments.add_argument
-    add("--origins", type=int, default=_ORIGINS, help="stored at the most")
+    add = parser.add_argument
+    add(
+        "--origins", type=int, default=_ORIGINS, help="maximum number of stored origins"
+    )
     add("--corpus", type=Path, metavar="DIR", help="a folder of real robots.txt files")
-    add("--page", type=Path, metavar="FILE", help="put the tables into this Markdown")
-    # One measurement in this very process, as JSON.
+    add("--page", type=Path, metavar="FILE", help="write the tables to this page")
+    # Run one measurement in this process and print JSON.
     add("--part", choices=_PARTS, help=argparse.SUPPRESS)
     add("--files", type=Path, help=argparse.SUPPRESS)
-    return arguments
+    return parser
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""What obeying robots.txt costs a crawl with Scrapy, with its middleware and ours.
+"""Measures what obeying robots.txt costs in Scrapy, with its middleware and ours.
 
     pip install -e '.[bench]'
     python -m benchmarks.scrapy_crawl --page docs/explanation/how-fast.md
 
-Each turn is a crawl of its own, without a Twisted reactor, which can be started only
-once in a process.
+Each turn is a separate crawl without a Twisted reactor, which could be started only
+once per process.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from robotsgate.integrations.scrapy import RobotsGateMiddleware
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-# Many short turns: one that nobody disturbs is among them.
+# Many short turns, so that at least one is undisturbed.
 _PAGES, _REPEATS = 100, 30
 
-_NOBODY, _THEIRS, _OURS = "no middleware", "Scrapy's own", "RobotsGateMiddleware"
+_NONE, _THEIRS, _OURS = "no middleware", "Scrapy's own", "RobotsGateMiddleware"
 _SETTINGS: dict[str, dict[str, object]] = {
-    _NOBODY: {},
+    _NONE: {},
     _THEIRS: {"ROBOTSTXT_OBEY": True},
     _OURS: {
         "ROBOTSTXT_OBEY": True,
@@ -46,13 +46,13 @@ _SETTINGS: dict[str, dict[str, object]] = {
 
 
 class _Spider(scrapy.Spider):
-    """Asks the middleware alone about every page, and then crawls them all."""
+    """Calls only the middleware for every page, then crawls all pages."""
 
     name = "benchmark"
     urls: ClassVar[Sequence[str]] = ()
 
     async def start(self) -> AsyncIterator[scrapy.Request]:
-        self.seconds_of_asking = 0.0
+        self.middleware_seconds = 0.0
         for kind in (RobotsTxtMiddleware, RobotsGateMiddleware):
             middleware = self.crawler.get_downloader_middleware(kind)
             if middleware is not None:
@@ -61,50 +61,52 @@ class _Spider(scrapy.Spider):
                 began = process_time()
                 for request in requests:
                     await middleware.process_request(request)
-                self.seconds_of_asking = process_time() - began
+                self.middleware_seconds = process_time() - began
         self.began = process_time()
         for url in self.urls:
             yield scrapy.Request(url)
 
     def parse(self, response: scrapy.http.Response) -> None:
-        """Leave the page alone."""
+        """Ignore the page."""
 
     def closed(self, _reason: str) -> None:
-        self.seconds_of_crawl = process_time() - self.began
+        self.crawl_seconds = process_time() - self.began
 
 
 async def _turn(settings: dict[str, object], urls: Sequence[str]) -> tuple[float, ...]:
-    """Seconds of the processor for the pages, and for the middleware alone."""
-    always = {"LOG_ENABLED": False, "TWISTED_REACTOR_ENABLED": False}
-    runner = AsyncCrawlerRunner({**always, **settings})
+    """Processor seconds for the pages, and for the middleware alone."""
+    common = {"LOG_ENABLED": False, "TWISTED_REACTOR_ENABLED": False}
+    runner = AsyncCrawlerRunner({**common, **settings})
     crawler = runner.create_crawler(_Spider)
     with without_collector():
         await runner.crawl(crawler, urls=urls)
     count = crawler.stats.get_value("response_received_count")
     if count < len(urls):
         raise RuntimeError(f"expected {len(urls)} pages, got {count}")
-    return crawler.spider.seconds_of_crawl, crawler.spider.seconds_of_asking
+    return crawler.spider.crawl_seconds, crawler.spider.middleware_seconds
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Do as the command line says."""
-    arguments = argparse.ArgumentParser(prog="python -m benchmarks.scrapy_crawl")
-    add = arguments.add_argument
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scrapy_crawl")
+    add = parser.add_argument
     add("--pages", type=int, default=_PAGES)
     add("--repeats", type=int, default=_REPEATS)
     add("--page", type=Path, metavar="FILE", help="write tables here")
-    given = arguments.parse_args(words)
+    options = parser.parse_args(arguments)
     with loopback_origins(1) as [origin]:
-        urls = [f"{origin}/news/article-{number}.html" for number in range(given.pages)]
+        urls = [
+            f"{origin}/news/article-{number}.html" for number in range(options.pages)
+        ]
         turns = {
             name: partial(_turn, settings, urls) for name, settings in _SETTINGS.items()
         }
-        best = asyncio.run(best_of_turns(turns, repeats=given.repeats))
+        best = asyncio.run(best_of_turns(turns, repeats=options.repeats))
     table = Table(
         name="crawl",
         columns=("robots.txt by", "a page, µs", "middleware alone, µs"),
         rows=[
-            (name, *(seconds / given.pages * 1e6 for seconds in figures))
+            (name, *(seconds / options.pages * 1e6 for seconds in figures))
             for name, figures in best.items()
         ],
         notes=(
@@ -117,8 +119,8 @@ def main(words: Sequence[str] | None = None) -> None:
         bar=1,
     )
     run = about("robotsgate", "scrapy", "protego", "aiohttp")
-    run |= {"turns": f"the best of {given.repeats}"}
-    publish([table, bar], run, page=given.page, prefix="scrapy ")
+    run |= {"turns": f"the best of {options.repeats}"}
+    publish([table, bar], run, page=options.page, prefix="scrapy ")
 
 
 if __name__ == "__main__":

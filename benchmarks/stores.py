@@ -1,4 +1,4 @@
-"""What each store costs: latency, throughput, room, a cold start and a sweep.
+"""Compares the stores: latency, throughput, size, cold start and purge.
 
     python -m benchmarks.stores --page docs/contributing/how-stores-compare.md
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Opener = Callable[[], AbstractAsyncContextManager[Store]]
 
 Figures = dict[str, float]
-"""What was measured of one store: seconds, bytes and numbers, by name."""
+"""The figures of one store, in seconds, bytes and counts, by name."""
 
 _MEMORY, _SQLITE = "MemoryStore", "SQLiteStore"
 _ENTERED, _NOT_ENTERED = "RedisStore, entered", "RedisStore, not entered"
@@ -50,17 +50,17 @@ _ORIGINS = 100_000
 _SECONDS = 1.0
 _TURNS = 3
 _TASKS = 100
-_MOST_SAMPLES = 50_000
+_MAX_SAMPLES = 50_000
 _STARTS = 25
-_KNOWN = 1_000
+_LOOKUPS = 1_000
 _NOW = 1_800_000_000.0
 
 
 class _Case(NamedTuple):
-    """What the stores are given, and where they keep it.
+    """The contents and locations of the stores.
 
-    `entries` are the bytes that a checker keeps of each of `bodies`, which `count`
-    origins have; each kind of call is timed for `seconds` in each turn.
+    `entries` are the stored bytes for `bodies`, which are repeated for `count` origins;
+    each kind of call is timed for `seconds` in each turn.
     """
 
     bodies: Sequence[bytes]
@@ -71,7 +71,7 @@ class _Case(NamedTuple):
     server: Valkey
 
     def openers(self) -> dict[str, Opener]:
-        """For each store what opens it; the one in memory stays the same."""
+        """Functions that open each store; the one in memory is always the same."""
         memory = MemoryStore(max_entries=self.count, max_bytes=PLENTY)
         url = self.server.url
         return {
@@ -82,7 +82,7 @@ class _Case(NamedTuple):
         }
 
     async def put(self, store: Store, number: int) -> None:
-        """Replace the entry of an origin, by its own bytes."""
+        """Replace the entry of an origin with a new copy."""
         entry = bytes(bytearray(self.entries[number % len(self.entries)]))
         await store.update(origin(number), lambda _: (entry, _NOW + LIFETIME))
 
@@ -91,49 +91,49 @@ class _Case(NamedTuple):
         await store.get(origin(number))
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Do as the command line says."""
-    given = _arguments().parse_args(words)
-    bodies, kind = robots_files(min(_FILES, given.origins), given.corpus)
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    options = _parser().parse_args(arguments)
+    bodies, kind = robots_files(min(_FILES, options.origins), options.corpus)
     entries = anyio.run(entries_of, bodies)
     run = about("robotsgate", "anyio", "trio", "coredis", "cachetools")
     run["SQLite"] = sqlite3.sqlite_version
-    run |= {"origins": f"{given.origins:,}", "files": f"{kind}, repeated"}
+    run |= {"origins": f"{options.origins:,}", "files": f"{kind}, repeated"}
     tables = []
     for loop in ("asyncio", "trio"):
         with tempfile.TemporaryDirectory() as folder, running_valkey() as server:
-            version = _told(server, "server", "valkey_version")
+            version = _info(server, "server", "valkey_version")
             run["server"] = f"Valkey {version}, on the same machine, nothing saved"
             case = _Case(
                 bodies,
                 entries,
-                given.origins,
-                given.seconds,
+                options.origins,
+                options.seconds,
                 Path(folder, "robots.db"),
                 server,
             )
-            tables += anyio.run(_measured, case, loop, backend=loop)
-    publish([*tables, _encoded_table(entries)], run, page=given.page)
+            tables += anyio.run(_measure, case, loop, backend=loop)
+    publish([*tables, _encoded_table(entries)], run, page=options.page)
 
 
 # --- what is measured -----------------------------------------------------------
 
 
-async def _measured(case: _Case, loop: str) -> list[Table]:
+async def _measure(case: _Case, loop: str) -> list[Table]:
     openers = case.openers()
-    room = {_MEMORY: await _bytes_in_memory(case)}
+    sizes = {_MEMORY: await _bytes_in_memory(case)}
     await _put_all(case, openers[_MEMORY])
     await _put_all(case, openers[_SQLITE])
-    room[_SQLITE] = case.file.stat().st_size
-    before = int(_told(case.server, "memory", "used_memory"))
+    sizes[_SQLITE] = case.file.stat().st_size
+    before = int(_info(case.server, "memory", "used_memory"))
     await _put_all(case, openers[_ENTERED])
-    room[_ENTERED] = int(_told(case.server, "memory", "used_memory")) - before
-    room[_NOT_ENTERED] = room[_ENTERED]
+    sizes[_ENTERED] = int(_info(case.server, "memory", "used_memory")) - before
+    sizes[_NOT_ENTERED] = sizes[_ENTERED]
     turns = {name: partial(_turn, case, opener) for name, opener in openers.items()}
     best = await best_of_turns(turns, repeats=_TURNS)
     names = ("get", "get 99th", "get at once", "put", "put 99th", "put at once")
     figures = {
-        name: dict(zip(names, those, strict=True)) for name, those in best.items()
+        name: dict(zip(names, values, strict=True)) for name, values in best.items()
     }
     for each in figures.values():
         each["get rate"] = 1 / each["get at once"]
@@ -143,18 +143,18 @@ async def _measured(case: _Case, loop: str) -> list[Table]:
         _table(f"throughput on {loop}", figures, _THROUGHPUT),
     ]
     if loop == "asyncio":
-        start = await _started(case, openers)
-        share = {name: {"bytes": size / case.count} for name, size in room.items()}
-        tables += [_table("start", start, _START), _table("room", share, _ROOM)]
+        start = await _measure_start(case, openers)
+        share = {name: {"bytes": size / case.count} for name, size in sizes.items()}
+        tables += [_table("start", start, _START), _table("room", share, _SIZE)]
     return tables
 
 
 async def _put_all(case: _Case, opener: Opener) -> None:
-    left = iter(range(case.count))
+    remaining = iter(range(case.count))
     async with opener() as store, anyio.create_task_group() as tasks:
 
         async def put() -> None:
-            for number in left:
+            for number in remaining:
                 await case.put(store, number)
 
         for _ in range(_TASKS):
@@ -173,7 +173,7 @@ async def _bytes_in_memory(case: _Case) -> int:
 
 
 async def _turn(case: _Case, opener: Opener) -> list[float]:
-    """Of `get` and of `update`: the median, the 99th percentile, many at once."""
+    """For `get` and `update`: median, 99th percentile, and time with many at once."""
     numbers = cycle(Random(SEED).sample(range(case.count), case.count))
     figures = []
     async with opener() as store:
@@ -182,7 +182,7 @@ async def _turn(case: _Case, opener: Opener) -> list[float]:
             async def step(call: Callable[..., Awaitable[None]] = call) -> None:
                 await call(store, next(numbers))
 
-            await step()  # what connects, connects here
+            await step()  # connects, if the store needs a connection
             each = await _seconds_one_by_one(step, case.seconds)
             figures += [median(each), quantiles(each, n=100)[98]]
             figures.append(await _seconds_at_once(step, case.seconds))
@@ -196,7 +196,7 @@ async def _seconds_one_by_one(
     with without_collector():
         now = perf_counter()
         end = now + seconds
-        while len(each) < _MOST_SAMPLES and (now < end or len(each) < 2):
+        while len(each) < _MAX_SAMPLES and (now < end or len(each) < 2):
             began = perf_counter()
             await step()
             now = perf_counter()
@@ -207,7 +207,7 @@ async def _seconds_one_by_one(
 async def _seconds_at_once(
     step: Callable[[], Awaitable[None]], seconds: float
 ) -> float:
-    """Of one call, where many tasks make one or more."""
+    """Seconds per call while many tasks make calls."""
     done = 0
 
     async def work() -> None:
@@ -227,12 +227,14 @@ async def _seconds_at_once(
         return (perf_counter() - began) / done
 
 
-async def _started(case: _Case, openers: Mapping[str, Opener]) -> dict[str, Figures]:
-    """Seconds to open a full store, of questions to a new checker, and of a sweep."""
-    # A checker uses an entry only under the origin that it was made for.
+async def _measure_start(
+    case: _Case, openers: Mapping[str, Opener]
+) -> dict[str, Figures]:
+    """Seconds to open a full store, for lookups by a new checker, and for a purge."""
+    # A checker uses an entry only for the origin it was created for.
     numbers = range(len(case.entries))
-    chosen = Random(SEED).sample(numbers, min(_KNOWN, len(numbers)))
-    urls = [f"{origin(number)}/articles/compared?page=2" for number in chosen]
+    sample = Random(SEED).sample(numbers, min(_LOOKUPS, len(numbers)))
+    urls = [f"{origin(number)}/articles/compared?page=2" for number in sample]
     figures: dict[str, Figures] = {}
     for name, opener in openers.items():
         opened, first = [], []
@@ -240,12 +242,12 @@ async def _started(case: _Case, openers: Mapping[str, Opener]) -> dict[str, Figu
             began = perf_counter()
             async with opener() as store:
                 opened.append(perf_counter() - began)
-                first.append(await _seconds_of_question(case, store, [url]))
+                first.append(await _seconds_per_lookup(case, store, [url]))
         figures[name] = {"open": median(opened), "first": median(first)}
 
     async def known(opener: Opener) -> list[float]:
         async with opener() as store:
-            return [await _seconds_of_question(case, store, urls)]
+            return [await _seconds_per_lookup(case, store, urls)]
 
     turns = {name: partial(known, opener) for name, opener in openers.items()}
     for name, (seconds,) in (await best_of_turns(turns, repeats=_TURNS)).items():
@@ -253,13 +255,13 @@ async def _started(case: _Case, openers: Mapping[str, Opener]) -> dict[str, Figu
     del figures[_MEMORY]["open"]  # it was never closed
     for name in (_MEMORY, _SQLITE):
         async with openers[name]() as store:
-            sweep = store.purge(_NOW + 2 * LIFETIME)
-            (figures[name]["purge"],) = await seconds_of_each([sweep])
+            purge = store.purge(_NOW + 2 * LIFETIME)
+            (figures[name]["purge"],) = await seconds_of_each([purge])
     return figures
 
 
-async def _seconds_of_question(case: _Case, store: Store, urls: Sequence[str]) -> float:
-    """The mean over `urls`, each of an origin that the store has, by a new checker."""
+async def _seconds_per_lookup(case: _Case, store: Store, urls: Sequence[str]) -> float:
+    """The mean time of lookups by a new checker, for origins that are stored."""
     sites = Sites(case.bodies)
     async with RobotsChecker(user_agent=AGENT, client=sites, store=store) as checker:
 
@@ -269,12 +271,12 @@ async def _seconds_of_question(case: _Case, store: Store, urls: Sequence[str]) -
 
         (seconds,) = await seconds_of_each([ask()])
     if sites.requests:
-        raise RuntimeError("fetched instead of found in the store")
+        raise RuntimeError("an origin was fetched instead of read from the store")
     return seconds / len(urls)
 
 
-def _told(server: Valkey, section: str, name: str) -> str:
-    """What the server says about itself under `name`."""
+def _info(server: Valkey, section: str, name: str) -> str:
+    """A value from the server's INFO."""
     lines = str(server.ask("INFO", section)).splitlines()
     (value,) = (line.split(":", 1)[1] for line in lines if line.startswith(f"{name}:"))
     return value
@@ -306,7 +308,7 @@ _START = {
     "purge of everything, ms": ("purge", 1e3),
     "purge of everything, ×": ("purge", None),
 }
-_ROOM = {"bytes per origin": ("bytes", 1.0), "×": ("bytes", None)}
+_SIZE = {"bytes per origin": ("bytes", 1.0), "×": ("bytes", None)}
 
 
 def _table(
@@ -314,9 +316,9 @@ def _table(
     stores: Mapping[str, Figures],
     columns: Mapping[str, tuple[str, float | None]],
 ) -> Table:
-    """A row for each store; for each column the name of a figure and its unit.
+    """A table with a row per store and a column per figure.
 
-    Without a unit, it is the ratio to that of the MemoryStore.
+    A figure without a unit is shown as the ratio to the MemoryStore's.
     """
 
     def cell(figures: Figures, figure: str, unit: float | None) -> Cell:
@@ -345,18 +347,23 @@ def _encoded_table(entries: Sequence[bytes]) -> Table:
     )
 
 
-def _arguments() -> argparse.ArgumentParser:
-    arguments = argparse.ArgumentParser(
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
         prog="python -m benchmarks.stores",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = arguments.add_argument
+    add = parser.add_argument
     add("--origins", type=int, default=_ORIGINS, help="in each store")
-    add("--seconds", type=float, default=_SECONDS, help="for each call in each turn")
+    add(
+        "--seconds",
+        type=float,
+        default=_SECONDS,
+        help="for each kind of call in each turn",
+    )
     add("--corpus", type=Path, metavar="DIR", help="a folder of real robots.txt files")
-    add("--page", type=Path, metavar="FILE", help="put the tables into this Markdown")
-    return arguments
+    add("--page", type=Path, metavar="FILE", help="write the tables to this page")
+    return parser
 
 
 if __name__ == "__main__":

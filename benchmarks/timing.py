@@ -1,8 +1,8 @@
-"""Lets contenders take turns, and times each turn in the same way.
+"""Lets contenders take turns, and times every turn in the same way.
 
-The garbage collector runs before a turn and is off during it. Other programs only
-ever make a turn longer, so the shortest one counts; and long turns are timed in slices
-of some milliseconds, because on a busy machine nobody is left alone for longer.
+The garbage collector runs before a turn and is off during it. Other programs can only
+make a turn slower, so the fastest turn counts. Long turns are timed in slices of a few
+milliseconds, because nothing runs undisturbed for longer on a busy machine.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
         Sequence,
     )
 
-# So many questions take about a millisecond.
+# This many lookups take about a millisecond.
 _SLICE = 500
 
-_TURNS_OF_DEAR = 2
+_TURNS_WHEN_SLOW = 2
 
 _Item = TypeVar("_Item")
 
@@ -36,33 +36,34 @@ async def best_of_turns(
     turns: Mapping[str, Callable[[], Awaitable[Sequence[float]]]],
     *,
     repeats: int,
-    dear: Collection[str] = (),
+    slow: Collection[str] = (),
 ) -> dict[str, list[float]]:
-    """The least that each contender found of each figure.
+    """The minimum of each figure for each contender.
 
     Args:
-        turns: by name, taken A, B, C, A, B, C; each returns the same number of figures.
-        repeats: how many rounds, ≥ 1.
-        dear: names of those whose turns are so long that they have few.
+        turns: by name, run in the order A, B, C, A, B, C; each always returns the same
+            number of figures.
+        repeats: the number of rounds, ≥ 1.
+        slow: the names of contenders that get only a few turns.
     """
     samples: dict[str, list[Sequence[float]]] = {name: [] for name in turns}
     gc.collect()
-    gc.freeze()  # what was set up before need not be looked at between the turns
+    gc.freeze()  # objects from the setup are not scanned between turns
     for number in range(repeats):
         for name, turn in turns.items():
-            if number < _TURNS_OF_DEAR or name not in dear:
+            if number < _TURNS_WHEN_SLOW or name not in slow:
                 samples[name].append(await turn())
     gc.unfreeze()
     return {
-        name: [min(figures) for figures in zip(*those, strict=True)]
-        for name, those in samples.items()
+        name: [min(figures) for figures in zip(*turns_, strict=True)]
+        for name, turns_ in samples.items()
     }
 
 
 async def seconds_of_each(
     works: Iterable[Awaitable[object]], *, clock: Callable[[], float] = perf_counter
 ) -> list[float]:
-    """How long awaiting each of `works` takes, one after the other."""
+    """The time to await each of `works`, one after the other."""
     seconds = []
     with without_collector():
         for work in works:
@@ -74,7 +75,7 @@ async def seconds_of_each(
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Collect garbage now, and not again before the end of the block."""
+    """Collect garbage now, but not during the block."""
     gc.collect()
     gc.disable()
     try:
@@ -83,11 +84,11 @@ def without_collector() -> Iterator[None]:
         gc.enable()
 
 
-def median_ratio(those: Sequence[float], ours: Sequence[float]) -> float:
-    """The median over the items of what `those` take for one second of `ours`."""
-    return median(that / our for that, our in zip(those, ours, strict=True))
+def median_ratio(theirs: Sequence[float], ours: Sequence[float]) -> float:
+    """The median of `theirs` / `ours` over all items."""
+    return median(their / our for their, our in zip(theirs, ours, strict=True))
 
 
 def slices(items: Sequence[_Item]) -> list[Sequence[_Item]]:
-    """`items` in order, cut where a turn on them would grow too long."""
+    """`items` in order, in slices short enough to be timed."""
     return [items[start : start + _SLICE] for start in range(0, len(items), _SLICE)]

@@ -1,8 +1,7 @@
-"""The files that are asked about, and the URLs: what most measurements work on.
+"""The files and URLs that most measurements use.
 
-The URLs of a file are a mix of what a crawler finds there: some below the paths
-that the file itself names, most of them ordinary, some with a query, and a few with
-percent-escapes.
+The URLs of a site are a mix of what a crawler finds there: some match the paths in its
+robots.txt, most are ordinary, some have a query, and a few have percent-escapes.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ if TYPE_CHECKING:
     from robotsgate import Rule
 
 AGENT = "ExampleBot"
-"""Named in no file, so the group for all agents counts."""
+"""Named in no file, so the group for all agents applies."""
 
 URLS_PER_FILE = 10
 
-_FROM_OWN_RULES = 2  # of the ten; none where the file has no rules
+_FROM_OWN_RULES = 2  # of the ten; none if the file has no rules
 _SHARE_WITH_QUERY = 0.30
 _SHARE_WITH_ESCAPES = 0.05
 _ESCAPES = ("caf%C3%A9", "%e4%b8%ad%e6%96%87", "new%20items", "a%2Fb", "%7Euser")
 
-# What quote() leaves as it is in a path made from a pattern.
+# What quote() leaves unchanged in a path made from a pattern.
 _SAFE = "/%?=&:;,@!~+()'-._"
 
 
 class Question(NamedTuple):
-    """One absolute URL, and the place in the corpus of the file that decides."""
+    """An absolute URL, and the index of its robots.txt in the corpus."""
 
     file: int
     url: str
@@ -45,9 +44,9 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """Robots.txt files, one for each origin, and how often each measurement repeats.
+    """Robots.txt files, one per origin, and how often each measurement repeats.
 
-    For a first look, when `is_quick`, the dear measurements are cut down.
+    If `is_quick`, slow measurements are cut down.
     """
 
     bodies: Sequence[bytes]
@@ -56,12 +55,12 @@ class Workload:
 
     @cached_property
     def origins(self) -> list[str]:
-        """One for each file."""
+        """One origin per file."""
         return [f"https://www.site{file}.example" for file in range(len(self.bodies))]
 
     @cached_property
     def rules(self) -> list[tuple[Rule, ...]]:
-        """For each file the rules that count for `AGENT`."""
+        """The rules of each file that apply to `AGENT`."""
         return [
             tuple(
                 rule
@@ -75,13 +74,13 @@ class Workload:
 
     @cached_property
     def paths(self) -> list[list[str]]:
-        """For each file `URLS_PER_FILE` paths with their queries."""
-        chance = Random(SEED)
-        return [_paths(rules, chance) for rules in self.rules]
+        """For each file, `URLS_PER_FILE` paths, some with queries."""
+        rng = Random(SEED)
+        return [_paths(rules, rng) for rules in self.rules]
 
     @cached_property
     def questions(self) -> list[Question]:
-        """All URLs, in the order of the files."""
+        """All URLs in file order."""
         return [
             Question(file, self.origins[file] + path)
             for file, paths in enumerate(self.paths)
@@ -90,15 +89,15 @@ class Workload:
 
     @cached_property
     def shuffled(self) -> list[Question]:
-        """All URLs in no order."""
+        """All URLs in random order."""
         return Random(SEED).sample(self.questions, len(self.questions))
 
-    async def known_checker(self) -> RobotsChecker:
-        """A checker that knows all origins and has answered all questions once."""
+    async def warm_checker(self) -> RobotsChecker:
+        """A checker that has answered all questions once; all origins are live."""
         site = FakeSite()
         for origin, body in zip(self.origins, self.bodies, strict=True):
             site.serve(origin, body)
-        # Twice the room: none of the origins may go while it is asked.
+        # Twice as many as needed, so that none is evicted.
         checker = RobotsChecker(
             user_agent=AGENT, client=site, max_origins=2 * len(self.bodies)
         )
@@ -107,32 +106,32 @@ class Workload:
         return checker
 
 
-def _paths(rules: tuple[Rule, ...], chance: Random) -> list[str]:
+def _paths(rules: tuple[Rule, ...], rng: Random) -> list[str]:
     own = _FROM_OWN_RULES if rules else 0
-    paths = [_below(chance.choice(rules).pattern, chance) for _ in range(own)]
-    paths += [_ordinary(chance) for _ in range(URLS_PER_FILE - own)]
+    paths = [_below(rng.choice(rules).pattern, rng) for _ in range(own)]
+    paths += [_ordinary(rng) for _ in range(URLS_PER_FILE - own)]
     return paths
 
 
-def _below(pattern: str, chance: Random) -> str:
+def _below(pattern: str, rng: Random) -> str:
     """A path that a pattern matches."""
-    path = pattern.replace("*", word(chance))
+    path = pattern.replace("*", word(rng))
     if path.endswith("$"):
         path = path[:-1]
-    elif chance.random() < 0.5:
-        path += f"{slug(chance)}.html"
+    elif rng.random() < 0.5:
+        path += f"{slug(rng)}.html"
     return quote("/" + path.lstrip("/"), safe=_SAFE)
 
 
-def _ordinary(chance: Random) -> str:
-    """A path of an article, a product or a list."""
-    parts = [slug(chance) for _ in range(chance.randint(1, 4))]
-    if chance.random() < _SHARE_WITH_ESCAPES:
-        parts.append(chance.choice(_ESCAPES))
-    if chance.random() < 0.4:
-        parts[-1] += f"-{chance.randint(1, 99_999)}"
-    path = "/" + "/".join(parts) + chance.choice(["", "/", ".html"])
-    if chance.random() < _SHARE_WITH_QUERY:
-        path += f"?{word(chance)}={chance.randint(1, 500)}"
-        path += f"&{word(chance)}={word(chance)}" * (chance.random() < 0.5)
+def _ordinary(rng: Random) -> str:
+    """A path like that of an article, a product or a list."""
+    parts = [slug(rng) for _ in range(rng.randint(1, 4))]
+    if rng.random() < _SHARE_WITH_ESCAPES:
+        parts.append(rng.choice(_ESCAPES))
+    if rng.random() < 0.4:
+        parts[-1] += f"-{rng.randint(1, 99_999)}"
+    path = "/" + "/".join(parts) + rng.choice(["", "/", ".html"])
+    if rng.random() < _SHARE_WITH_QUERY:
+        path += f"?{word(rng)}={rng.randint(1, 500)}"
+        path += f"&{word(rng)}={word(rng)}" * (rng.random() < 0.5)
     return path

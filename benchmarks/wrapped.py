@@ -1,4 +1,4 @@
-"""What obeying costs a client of httpx: its hook, by a request without one.
+"""Measures what the hook adds to a request with httpx.
 
 pip install -e '.[bench]'
 python -m benchmarks.wrapped --page docs/explanation/how-fast.md
@@ -33,7 +33,7 @@ _BARE, _HOOKED, _HOOK = "a bare request", "a request with the hook", "the hook a
 async def _turn(
     ask: Callable[[str], Awaitable[object]], urls: Sequence[str]
 ) -> tuple[float]:
-    """Seconds of the processor for `urls`, one after the other."""
+    """Processor seconds for `urls`, one after the other."""
     with without_collector():
         began = process_time()
         for url in urls:
@@ -41,8 +41,8 @@ async def _turn(
         return (process_time() - began,)
 
 
-async def _measured(urls: Sequence[str], repeats: int) -> dict[str, float]:
-    """Seconds of the processor for all `urls`, by what is done with each."""
+async def _measure(urls: Sequence[str], repeats: int) -> dict[str, float]:
+    """Processor seconds for all `urls`, by kind of request."""
     async with (
         RobotsChecker(user_agent=AGENT) as checker,
         httpx.AsyncClient(trust_env=False) as bare,
@@ -64,21 +64,23 @@ async def _measured(urls: Sequence[str], repeats: int) -> dict[str, float]:
     return {name: seconds for name, (seconds,) in best.items()}
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Do as the command line says."""
-    arguments = argparse.ArgumentParser(prog="python -m benchmarks.wrapped")
-    add = arguments.add_argument
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.wrapped")
+    add = parser.add_argument
     add("--requests", type=int, default=_REQUESTS)
     add("--repeats", type=int, default=_REPEATS)
     add("--page", type=Path, metavar="FILE", help="write tables here")
-    given = arguments.parse_args(words)
+    options = parser.parse_args(arguments)
     with loopback_origins(1) as [origin]:
-        paths = (f"/news/article-{number}.html" for number in range(given.requests))
-        best = asyncio.run(_measured([origin + path for path in paths], given.repeats))
+        paths = (f"/news/article-{number}.html" for number in range(options.requests))
+        best = asyncio.run(_measure([origin + path for path in paths], options.repeats))
     table = Table(
         name="wrapped",
         columns=("what", "µs"),
-        rows=[(name, seconds / given.requests * 1e6) for name, seconds in best.items()],
+        rows=[
+            (name, seconds / options.requests * 1e6) for name, seconds in best.items()
+        ],
         notes=(
             "Mean processor time, for a known origin that allows the pages.",
             "The server is another process on this machine; the connection stays open.",
@@ -90,8 +92,8 @@ def main(words: Sequence[str] | None = None) -> None:
         bar=0.03,
     )
     run = about("robotsgate", "httpx", "httpcore")
-    run |= {"turns": f"the best of {given.repeats}"}
-    publish([table, bar], run, page=given.page, prefix="wrapped ")
+    run |= {"turns": f"the best of {options.repeats}"}
+    publish([table, bar], run, page=options.page, prefix="wrapped ")
 
 
 if __name__ == "__main__":

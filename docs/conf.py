@@ -1,4 +1,4 @@
-"""How Sphinx builds the documentation: with every reference resolved.
+"""Configures Sphinx, which checks every reference.
 
 Only the tester page needs the network.
 """
@@ -39,15 +39,15 @@ extensions = [
 ]
 # `name` in a docstring is code, as it is in Markdown.
 default_role = "code"
-# Links to headings, as code hosts name them.
+# Give headings the same anchors as code hosts do.
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"robotsgate {release}"
 python_maximum_signature_line_length = 88
-# Users import `Rule` from robotsgate; that it lives deeper is not their business.
+# Users import `Rule` from robotsgate, whichever module defines it.
 python_use_unqualified_type_names = True
 
-# It replaces the urllib3 of requests, so it is in a venv of its own.
+# niquests replaces requests' urllib3, so it is not installed for the docs.
 autodoc_mock_imports = ["niquests"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
@@ -57,7 +57,7 @@ autodoc_preserve_defaults = True
 napoleon_numpy_docstring = False
 
 nitpicky = True
-# Names of other projects, whose inventories would have to be downloaded.
+# Names from other projects, whose inventories would have to be downloaded.
 nitpick_ignore_regex = [
     (r"py:.*", rf"{package}\..*")
     for package in (
@@ -84,7 +84,7 @@ nitpick_ignore_regex = [
     )
 ]
 nitpick_ignore_regex += [
-    # As the source names them, which imports them only for type checkers.
+    # Unqualified names, which the source imports only for type checkers.
     (r"py:(class|exc)", "BaseAdapter|Client|Crawler|(Meter|Tracer)Provider|Page"),
     (r"py:exc", "NotConfigured"),
     # The API lists no type variables.
@@ -93,7 +93,7 @@ nitpick_ignore_regex += [
 
 
 def setup(app: Sphinx) -> None:
-    """Change what Sphinx shows of types and constructors."""
+    """Change how Sphinx shows types and constructors."""
     # Before and after napoleon, which writes the attributes.
     app.connect("autodoc-process-docstring", add_types_of_attributes, priority=400)
     app.connect("autodoc-process-docstring", show_type_after_name, priority=600)
@@ -104,7 +104,7 @@ def setup(app: Sphinx) -> None:
 def add_types_of_attributes(
     _app: Sphinx, kind: str, _name: str, value: type, *_: object
 ) -> None:
-    """Let napoleon see the types of attributes that `__init__` declares."""
+    """Let napoleon see the types of attributes declared in `__init__`."""
     if kind not in {"class", "exception"}:
         return
     for base in value.__mro__:
@@ -140,7 +140,7 @@ def hide_constructor(
 
 
 def link_public_names(_app: Sphinx, page: nodes.document) -> None:
-    """Let links name what users import, not the private module that defines it."""
+    """Make links point to what users import, not to a private module."""
     for link in page.findall(addnodes.pending_xref):
         if link["refdomain"] == "py":
             path = re.sub(r"\._\w+(?=\.)", "", link["reftarget"])

@@ -1,8 +1,8 @@
 """Draws the pictures of the command line: `python docs/pictures.py`, on Linux.
 
-The program runs on a terminal of its own, and asks a server of ours as its proxy, so
-that the pictures show the names of a site that does not exist.
-Those of the tester page come from its test:
+The program runs in a pseudo-terminal, with a local server as its proxy, so that the
+pictures can show sites that do not exist.
+The pictures of the tester page are drawn by its test:
 `ROBOTSGATE_PICTURES=docs/pictures pytest -m slow tests/cli/test_tester_page.py`.
 """
 
@@ -47,10 +47,10 @@ _TEMPLATE = re.sub(r"@font-face {{.*?}}", "", CONSOLE_SVG_FORMAT, flags=re.DOTAL
 
 
 class _Site(BaseHTTPRequestHandler):
-    """Gives the one file, whoever is asked."""
+    """Serves the same file for every request."""
 
     def do_GET(self) -> None:
-        """Answer."""
+        """Send the file."""
         self.send_response(200)
         self.send_header("Content-Type", "text/plain")
         self.send_header("Content-Length", str(len(_BODY)))
@@ -58,11 +58,11 @@ class _Site(BaseHTTPRequestHandler):
         self.wfile.write(_BODY)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 class _Server(ThreadingHTTPServer):
-    """Lets many connect at once."""
+    """Accepts many connections at once."""
 
     request_queue_size = 128
 
@@ -90,18 +90,22 @@ def main() -> None:
 
 
 def _draw(
-    name: str, words: list[str], proxy: str | None = None, *, stdin: str | None = None
+    name: str,
+    arguments: list[str],
+    proxy: str | None = None,
+    *,
+    stdin: str | None = None,
 ) -> None:
-    """Write what the program shows as a picture; of progress, the middle of it."""
-    command = [*words, "--proxy", proxy] if proxy else words
-    shown = _shown(command, stdin)
+    """Draw the output of the program; of a progress bar, a frame from the middle."""
+    command = [*arguments, "--proxy", proxy] if proxy else arguments
+    output = _output(command, stdin)
     if stdin is not None:
-        frames = [frame for frame in shown.split("\r\x1b[2K") if " failed " in frame]
-        shown = frames[len(frames) // 2]
+        frames = [frame for frame in output.split("\r\x1b[2K") if " failed " in frame]
+        output = frames[len(frames) // 2]
     console = Console(record=True, width=_COLUMNS, file=StringIO())
-    typed = f"$ robotsgate {' '.join(words)}" + (f" < {stdin}" if stdin else "")
+    typed = f"$ robotsgate {' '.join(arguments)}" + (f" < {stdin}" if stdin else "")
     console.print(Text(typed, style="bold"))
-    console.print(Text.from_ansi(shown.replace("\r", "")))
+    console.print(Text.from_ansi(output.replace("\r", "")))
     picture = console.export_svg(
         title="robotsgate", code_format=_TEMPLATE, unique_id=f"robotsgate-{name}"
     )
@@ -110,8 +114,8 @@ def _draw(
     sys.stderr.write(f"{path}\n")
 
 
-def _shown(command: list[str], stdin: str | None) -> str:
-    """What a terminal gets from the program."""
+def _output(command: list[str], stdin: str | None) -> str:
+    """The output of the program in a terminal."""
     parent, terminal = pty.openpty()
     environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": str(_COLUMNS)}
     with (
@@ -125,12 +129,12 @@ def _shown(command: list[str], stdin: str | None) -> str:
         ),
     ):
         os.close(terminal)
-        shown = b""
+        output = b""
         with suppress(OSError):  # the program has ended
             while block := os.read(parent, 65_536):
-                shown += block
+                output += block
     os.close(parent)
-    return shown.decode()
+    return output.decode()
 
 
 if __name__ == "__main__":

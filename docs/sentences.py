@@ -1,10 +1,10 @@
-"""Draws sentences of the README, the docs, the docstrings and the messages.
+"""Picks random sentences from the README, the docs, docstrings and messages.
 
-To have their English judged by somebody who does not know the project:
+Use it to have the English judged by someone who does not know the project:
 
     python docs/sentences.py [COUNT]
 
-The hash of the current commit is the seed, so a commit always gives the same ones.
+The seed is the hash of the current commit, so a commit always gives the same sentences.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _CODE = re.compile(
     r"^(```+).*?^\1$|^<!-- begin.*?^<!-- end[^\n]*", re.MULTILINE | re.DOTALL
 )
 _END = re.compile(r"(?<=[.:?!])\s+(?=[A-Z`*\[])")
-_FEWEST_WORDS = 5
+_MIN_WORDS = 5
 
 
 def main() -> None:
-    """Print as many sentences as the command line says, or 60."""
+    """Print the number of sentences given on the command line, or 60."""
     count = int(sys.argv[1]) if sys.argv[1:] else 60
     seed = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT)  # noqa: S607 (wherever git is)
     sentences = sorted(set(all_sentences()))
     for number, (file, sentence) in enumerate(
-        random.Random(seed).sample(sentences, count),  # noqa: S311 (no secret)
+        random.Random(seed).sample(sentences, count),  # noqa: S311 (not secret)
         1,
     ):
         sys.stdout.write(f"{number}. {sentence}\n   ({file})\n")
@@ -59,12 +59,12 @@ def sentences_of(text: str) -> Iterator[str]:
     """The sentences of a text, each on one line."""
     for paragraph in re.split(r"\n\s*(?:\n|[-*] |\||#)|\n(?= *\w+: )", text):
         for sentence in _END.split(" ".join(paragraph.split())):
-            if len(sentence.split()) >= _FEWEST_WORDS:
+            if len(sentence.split()) >= _MIN_WORDS:
                 yield sentence.strip("| ")
 
 
 def docstrings(tree: ast.AST) -> Iterator[str]:
-    """Those of a module, its classes and functions."""
+    """The docstrings of a module, its classes and functions."""
     for node in ast.walk(tree):
         if isinstance(
             node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -73,7 +73,7 @@ def docstrings(tree: ast.AST) -> Iterator[str]:
 
 
 def messages(tree: ast.AST) -> Iterator[str]:
-    """The texts that calls are given, such as those of errors and of a log."""
+    """String arguments of calls, such as error and log messages."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             for argument in node.args:

@@ -1,7 +1,7 @@
-"""Builds the tester page that needs no server: `python docs/tester_page.py FOLDER`.
+"""Builds the serverless tester page: `python docs/tester_page.py FOLDER`.
 
-It is the page of `robotsgate serve`, but Python answers inside the browser. Sphinx adds
-it to the HTML; npm downloads Pyodide for it, which is Python for browsers.
+It is the page of `robotsgate serve`, but Python runs in the browser. Sphinx adds it to
+the HTML; npm downloads Pyodide, which is Python for browsers.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _PYODIDE_FILES = (
     "python_stdlib.zip",
 )
 
-# What robotsgate.robotstxt imports for some files and hosts.
+# Imported by robotsgate.robotstxt for some files and hosts.
 _DEPENDENCIES = ("http_sf", "idna", "typing_extensions")
 
-# WebAssembly needs this; the served page does without it.
+# WebAssembly needs 'wasm-unsafe-eval'; the served page does without it.
 _POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:;"
     " style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none';"
@@ -81,7 +81,7 @@ def _add_page(app: Sphinx, exception: Exception | None) -> None:
 
 
 def build(folder: Path) -> None:
-    """Write the page and all that it loads to `folder`.
+    """Write the page and everything it loads to `folder`.
 
     Raises:
         OSError: there is no npm, or the folder cannot be written to.
@@ -103,7 +103,7 @@ def build(folder: Path) -> None:
         for name in _DEPENDENCIES:
             for file in files(name) or ():
                 if file.suffix != ".pyc" and ".." not in file.parts:
-                    modules.write(file.locate(), file)  # and its license
+                    modules.write(file.locate(), file)  # including its license
     _unpack_pyodide(folder / "pyodide")
 
 

@@ -3,7 +3,7 @@
 Each host has a sorted set of its URLs, scored by the time from which a worker may take
 them: 0 for a new URL, the end of the lease for a taken URL, inf for a finished URL. So
 a dead worker's URLs become available again. The sorted set `hosts` contains the hosts
-that are new or taken, and `resting` contains the hosts that rest until one of their
+that are new or taken, and `resting` contains the hosts that wait until one of their
 URLs is available again.
 """
 

@@ -32,7 +32,7 @@ def get(url: str) -> requests.Response:
         response = requests.get(
             url,
             headers={"User-Agent": USER_AGENT},
-            allow_redirects=False,  # the target needs a turn, too
+            allow_redirects=False,  # the target needs its own turn
             timeout=10,
         )
         turn.report(response)

@@ -36,7 +36,7 @@ def run(main: Callable[[list[str]], None], command: str) -> None:
             subprocess.run(program, env=environment, check=True)  # noqa: S603 (again)
         return
     with serving(PAGES) as site:
-        worker = subprocess.Popen(  # noqa: S603 (our own words)
+        worker = subprocess.Popen(  # noqa: S603 (our own command)
             [sys.executable, "-m", *command.split()], cwd=Path(__file__).parent
         )
         try:

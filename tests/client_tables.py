@@ -1,6 +1,6 @@
-"""The rows of tables about wrapped clients, from integrations, examples and versions.
+"""Builds the tables about wrapped clients in the docs.
 
-Read from their source: not every client is installed.
+Reads the source of the integrations, because not every client is installed.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class _Client(NamedTuple):
     """A row of `client_rows`.
 
     Attributes:
-        link: text and page.
-        file: a program, or a page, that has all `lines`.
-        wrap: what it uses of the integration.
-        lines: a part of each line to add, without imports.
-        packages: whose versions are shown.
-        refusal: what comes of a refused request; `None`: an error of the integration.
-        redirects: when they are checked.
-        delays: whether they are kept; `None`: if `wrap` gets a gate.
+        link: the link's text and target.
+        file: a program or page that contains all `lines`.
+        wrap: the function or class of the integration.
+        lines: a part of each line to add, apart from imports.
+        packages: the packages whose versions are shown.
+        refusal: the effect of a refused request; `None`: the integration's error.
+        redirects: when redirects are checked.
+        delays: whether delays are kept; `None`: if `wrap` accepts a gate.
     """
 
     link: tuple[str, str]
@@ -168,7 +168,7 @@ _CLIENTS = (
 
 
 def client_rows() -> Rows:
-    """For each client: what to add, what comes of it, and the versions."""
+    """The lines to add for each client, their effect, and the supported versions."""
     yield (
         "client",
         "lines to add",
@@ -193,7 +193,7 @@ def client_rows() -> Rows:
 
 
 def refusal_rows() -> Rows:
-    """The errors of wrapped clients."""
+    """The errors that wrapped clients raise."""
     yield "client", "raises", "a subclass of", "verdict"
     for client, error, base in _errors():
         yield client, f"`{error}`", f"`DisallowedError`, `{base}`", "`error.verdict`"
@@ -207,7 +207,7 @@ def refusal_rows() -> Rows:
 
 
 def _errors() -> Iterator[tuple[str, str, str]]:
-    """Each client with an error of its own: its name, the error, and the base there."""
+    """The clients with their own error: (client, error, its base in the client)."""
     for module, node in _definitions():
         if isinstance(node, ast.ClassDef) and node.name == "RobotsDisallowedError":
             ours, theirs = map(ast.unparse, node.bases)
@@ -218,7 +218,7 @@ def _errors() -> Iterator[tuple[str, str, str]]:
 
 
 def _takes_gate(wrap: str) -> bool:
-    """Whether the function or class `wrap` has an argument `gate`."""
+    """Whether the function or class `wrap` has a parameter `gate`."""
     return any(
         isinstance(argument, ast.arg) and argument.arg == "gate"
         for _, node in _definitions()
@@ -229,7 +229,7 @@ def _takes_gate(wrap: str) -> bool:
 
 @cache
 def _definitions() -> list[tuple[str, ast.stmt]]:
-    """Each statement of the integrations, after its module, sorted by client."""
+    """The statements of the integrations as (module, statement), sorted by client."""
     files = _INTEGRATIONS.glob("*.py")
     return [
         (file.stem, node)
@@ -239,7 +239,7 @@ def _definitions() -> list[tuple[str, ast.stmt]]:
 
 
 def _versions(package: str) -> str:
-    """The versions of `package` that are supported, and which of them are tested."""
+    """The supported versions of `package`, and whether the oldest is tested."""
     run = (_ROOT / ".ci/run").read_text(encoding="utf-8")
     text = (_ROOT / "pyproject.toml").read_text(encoding="utf-8") + run
     pattern = rf"[\"']{package}>=([\d.]+),(<[\d.]+)[\"']"

@@ -1,4 +1,4 @@
-"""What all tests share: both event loops, and certificates."""
+"""Fixtures for all tests: event loops, servers, certificates and keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.servers.valkey import Valkey, running_valkey
 
 pytest.register_assert_rewrite("robotsgate.testing.stores")
 
-# The same examples in each run; `--hypothesis-profile many` adds more.
+# The same examples in every run; `--hypothesis-profile many` tries more.
 settings.register_profile("few", deadline=None, derandomize=True, max_examples=100)
 settings.register_profile("many", settings.get_profile("few"), max_examples=500)
 settings.load_profile("few")
@@ -31,27 +31,27 @@ _NUMBERS = itertools.count()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse the auto mode of pytest-asyncio, which runs tests for trio on asyncio."""
+    """Reject pytest-asyncio's auto mode, which runs trio tests on asyncio."""
     if "auto" in {config.getoption("asyncio_mode"), config.getini("asyncio_mode")}:
         raise pytest.UsageError("expected asyncio_mode to be strict, got auto")
 
 
 def pytest_collection_finish() -> None:
-    """Spare the collector what lives until the end: the tests and their modules."""
+    """Exclude tests and their modules from garbage collection: they live to the end."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """The event loop that `pytest.mark.anyio` runs a test on: each in turn."""
+    """Makes `pytest.mark.anyio` run each test on both event loops."""
     backend: str = request.param
     return backend
 
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., LoopbackServer]]:
-    """Starts servers, `serve(answer, **options)`, that end with the test."""
+    """Starts servers with `serve(answer, **options)`; they stop after the test."""
     with ExitStack() as servers:
 
         def start(answer: Answer, **options: Any) -> LoopbackServer:  # noqa: ANN401 (those of LoopbackServer)
@@ -68,7 +68,7 @@ def certificate_authority() -> trustme.CA:
 
 @pytest.fixture(scope="session", autouse=True)
 def few_authorities() -> Iterator[None]:
-    """Clients trust one authority by default, of nobody; to read all takes long."""
+    """Make clients trust only one, unused authority, as loading all of them is slow."""
     with (
         trustme.CA().cert_pem.tempfile() as path,
         pytest.MonkeyPatch.context() as variables,
@@ -79,7 +79,7 @@ def few_authorities() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def server_tls(certificate_authority: trustme.CA) -> ssl.SSLContext:
-    """For a server that is `127.0.0.1` and `localhost`."""
+    """For a server at `127.0.0.1` or `localhost`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate_authority.issue_cert("127.0.0.1", "localhost").configure_cert(context)
     return context
@@ -87,7 +87,7 @@ def server_tls(certificate_authority: trustme.CA) -> ssl.SSLContext:
 
 @pytest.fixture(scope="session")
 def client_tls(certificate_authority: trustme.CA) -> ssl.SSLContext:
-    """For a client that trusts the tests' servers and nobody else."""
+    """For a client that trusts only the tests' servers."""
     context = ssl.create_default_context()
     certificate_authority.configure_trust(context)
     return context
@@ -95,32 +95,34 @@ def client_tls(certificate_authority: trustme.CA) -> ssl.SSLContext:
 
 @pytest.fixture(scope="module")
 def valkey() -> Iterator[Valkey]:
-    """A server that the tests of a module share; each has keys of its own."""
+    """A server shared by the tests in a module; each test has its own key prefix."""
     with running_valkey() as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def nothing_is_left() -> Iterator[None]:
-    """The collector finds here what coredis has left, and in no later module."""
+    """Collect what coredis leaves behind before the next module runs."""
     yield
     gc.collect()
 
 
 @pytest.fixture
 def prefix() -> str:
-    """A prefix of keys that no other test uses."""
+    """A key prefix that no other test uses."""
     return f"test{next(_NUMBERS)}:"
 
 
-@pytest.fixture(params=[True, False], ids=["kept connections", "a connection each"])
+@pytest.fixture(
+    params=[True, False], ids=["connections kept", "one connection per call"]
+)
 def opened(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
-    """Uses a store as a context manager, or does without."""
+    """Opens a store as a context manager, or leaves it unopened."""
     return (lambda store: store) if request.param else nullcontext
 
 
 @pytest.fixture
 def own_valkey() -> Iterator[Valkey]:
-    """A server to stop, to fill, to pause and to kill."""
+    """A server that a test may stop, fill, pause or kill."""
     with running_valkey() as server:
         yield server

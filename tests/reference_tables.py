@@ -1,4 +1,4 @@
-"""Writes the tables of the docs from the code and its docstrings.
+"""Generates the tables in the docs from the code and its docstrings.
 
 python -m tests.reference_tables
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import robotsgate
-from benchmarks.page import rewritten
+from benchmarks.page import replace_parts
 from robotsgate import (
     AccessResult,
     CheckerStats,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parents[1] / "docs"
 _INTEGRATIONS = Path(robotsgate.__file__).with_name("integrations")
 _DIRECTIVE = re.compile(
-    # The text below is that of names without a docstring.
+    # The text below the directive describes names without a docstring.
     r"^\.\. (?:auto|py:)\w+:: robotsgate\.([\w.]+).*(?:\n   :.*)*(?:\n\n   (.+))?",
     re.MULTILINE,
 )
@@ -45,7 +45,7 @@ _PRESETS = ("google_today", "google_2021", "rfc9309", "strict")
 
 
 def pages() -> Iterator[tuple[Path, str]]:
-    """Each page that has tables, and its text with new ones."""
+    """The pages with tables, and their text with new tables."""
     for name, tables in {
         "reference/policy.md": {"fields": _policy_rows(), "presets": _preset_rows()},
         "reference/answers.md": {
@@ -67,7 +67,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     }.items():
         page = _FOLDER / name
         marked = {key: _table(rows) for key, rows in tables.items()}
-        yield page, rewritten(page.read_text(encoding="utf-8"), marked)
+        yield page, replace_parts(page.read_text(encoding="utf-8"), marked)
 
 
 def _table(rows: Rows) -> str:
@@ -78,27 +78,27 @@ def _table(rows: Rows) -> str:
 
 
 def _policy_rows() -> Rows:
-    """Each field of `Policy`, its type and bounds, its default, what it decides."""
+    """The fields of `Policy`: type and bounds, default, and meaning."""
     yield "field", "type", "default", "meaning"
     meanings = _comments(Policy)
     for field in dataclasses.fields(Policy):
         yield (
             f"`{field.name}`",
             _bounded_type(field),
-            _shown(field.name, field.default),
+            _readable(field.name, field.default),
             meanings[field.name],
         )
 
 
 def _preset_rows() -> Rows:
-    """The fields in which a ready-made policy differs from the defaults."""
+    """The fields in which each preset differs from the defaults."""
     yield "policy", "differs from `Policy()` in"
     for preset in _PRESETS:
         policy = getattr(Policy, preset)()
         yield (
             f"`Policy.{preset}()`",
             ", ".join(
-                f"`{field.name}`: {_shown(field.name, value)}"
+                f"`{field.name}`: {_readable(field.name, value)}"
                 for field in dataclasses.fields(Policy)
                 if (value := getattr(policy, field.name)) != field.default
             ),
@@ -121,7 +121,7 @@ def _event_rows(union: object) -> Rows:
 
 
 def _field_rows(kind: type[Any]) -> Rows:
-    """What the docstring of `kind` says about each attribute."""
+    """The attributes in the docstring of `kind`."""
     yield "field", "meaning"
     _, _, section = (inspect.getdoc(kind) or "").partition("Attributes:\n")
     entries = re.findall(
@@ -142,7 +142,7 @@ def _error_rows() -> Rows:
 
 
 def _name_rows(page: Path) -> Rows:
-    """Each name on a page of the API, with a link to its section."""
+    """The names on an API page, with links to their sections."""
     yield "name", "what it is"
     _, *sections = page.read_text(encoding="utf-8").split("\n## ")
     for section in sections:
@@ -155,7 +155,7 @@ def _name_rows(page: Path) -> Rows:
 
 
 def _docstring(path: str) -> str:
-    """That of `robotsgate.PATH`; by its source if that is an integration, as above."""
+    """The docstring of `robotsgate.PATH`; integrations are read, not imported."""
     module, _, name = path.rpartition(".")
     if not module.startswith("integrations."):
         home = import_module(f"robotsgate.{module}".rstrip("."))
@@ -184,7 +184,7 @@ def _comments(kind: type[Any]) -> dict[str, str]:
 
 
 def _bounded_type(field: dataclasses.Field[Any]) -> str:
-    """The type of a field of `Policy`, and its bounds if it is a number."""
+    """The type of a field, and its bounds if it is a number."""
     text = " or ".join(f"`{each}`" for each in str(field.type).split(" | "))
     if "float" in text or "int" in text:
         lowest = field.metadata.get("lowest", 0)
@@ -194,8 +194,8 @@ def _bounded_type(field: dataclasses.Field[Any]) -> str:
     return text
 
 
-def _shown(name: str, value: object) -> str:
-    """The default of a field, as a person would write it."""
+def _readable(name: str, value: object) -> str:
+    """A field's value in readable form."""
     if isinstance(value, enum.Enum):
         return f"`{value.name}`"
     if isinstance(value, float) and name != "retry_factor":

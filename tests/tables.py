@@ -1,4 +1,4 @@
-"""Rules are tables: one test for each row."""
+"""Table-driven tests."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["cases"]
 
 
 def cases(names: str, rows: Mapping[str, tuple[object, ...]]) -> pytest.MarkDecorator:
-    """Ask a test for each of `rows`, which are named by what they show.
+    """Run a test once for each of `rows`.
 
     Args:
-        names: of the arguments, with spaces between.
-        rows: the arguments by the name of the row.
+        names: the names of the arguments, separated by spaces.
+        rows: the arguments by row; the row's name says what it shows.
     """
     return pytest.mark.parametrize(names.split(), rows.values(), ids=rows)

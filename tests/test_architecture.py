@@ -1,4 +1,4 @@
-"""What is loaded when; import-linter and ruff hold everything else."""
+"""Which modules are loaded when; import-linter and ruff check the rest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PUBLIC = {*robotsgate.__all__, *robotsgate._EXTRA_HOMES}
 PACKAGE = Path(robotsgate.__file__).parent
-WORLD = {
+IO_LIBRARIES = {
     "anyio",
     "asyncio",
     "cachetools",
@@ -38,7 +38,7 @@ WORLD = {
     "sqlite3",
     "ssl",
 }
-# What takes milliseconds to load, and only unusual files, hosts or questions need.
+# Modules that take milliseconds to load and are rarely needed.
 RARELY_NEEDED = {
     "datetime",
     "email",
@@ -54,8 +54,8 @@ RARELY_NEEDED = {
     "secrets",
     "urllib.parse",
 }
-NOT_OF_A_PARSER = WORLD | RARELY_NEEDED | {"ipaddress", "logging"}
-NOT_OF_A_CHECKER = RARELY_NEEDED | {
+NOT_FOR_PARSING = IO_LIBRARIES | RARELY_NEEDED | {"ipaddress", "logging"}
+NOT_FOR_CHECKS = RARELY_NEEDED | {
     "coredis",
     "httpcore",
     "httpx",
@@ -69,7 +69,7 @@ NOT_OF_A_CHECKER = RARELY_NEEDED | {
 
 
 def modules_after(statement: str) -> set[str]:
-    """What a new interpreter has loaded after `statement`."""
+    """The modules that a new interpreter has loaded after `statement`."""
     program = f"{statement}\nimport json, sys\nprint(json.dumps(list(sys.modules)))"
     # Coverage loads half of the standard library.
     environment = {
@@ -77,18 +77,18 @@ def modules_after(statement: str) -> set[str]:
         for name, value in os.environ.items()
         if not name.startswith("COVERAGE")
     }
-    done = subprocess.run(  # noqa: S603 (our own words)
+    process = subprocess.run(  # noqa: S603 (our own code)
         [sys.executable, "-W", "error", "-c", program],
         check=True,
         capture_output=True,
         text=True,
         env=environment,
     )
-    return set(json.loads(done.stdout))
+    return set(json.loads(process.stdout))
 
 
 @pytest.mark.parametrize(
-    "room",
+    "module",
     [
         "robotstxt",
         "urls",
@@ -100,32 +100,32 @@ def modules_after(statement: str) -> set[str]:
         "page",
     ],
 )
-def test_pure_room_loads_nothing_of_the_world(room: str) -> None:
-    loaded = modules_after(f"import robotsgate.{room}")
+def test_pure_module_loads_no_io_libraries(module: str) -> None:
+    loaded = modules_after(f"import robotsgate.{module}")
 
-    assert f"robotsgate.{room}" in loaded
-    assert loaded & WORLD == set()
+    assert f"robotsgate.{module}" in loaded
+    assert loaded & IO_LIBRARIES == set()
 
 
-def test_package_alone_loads_none_of_its_modules() -> None:
+def test_importing_the_package_loads_none_of_its_modules() -> None:
     loaded = modules_after("import robotsgate")
 
     assert {name for name in loaded if name.startswith("robotsgate.")} == set()
-    assert loaded & {"dataclasses", *WORLD} == set()
+    assert loaded & {"dataclasses", *IO_LIBRARIES} == set()
 
 
-def test_first_answer_of_a_file_loads_no_more_than_it_needs() -> None:
+def test_parsing_loads_no_rarely_needed_modules() -> None:
     loaded = modules_after(
         "from robotsgate import RobotsTxt\n"
         "robots = RobotsTxt.parse('User-agent: *\\nDisallow: /private')\n"
         "assert not robots.can_fetch('ExampleBot/1.0', 'https://example.com/private')"
     )
 
-    assert loaded & NOT_OF_A_PARSER == set()
+    assert loaded & NOT_FOR_PARSING == set()
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_first_question_of_a_checker_loads_no_more_than_it_needs(
+def test_first_check_loads_no_rarely_needed_modules(
     serve: Callable[..., LoopbackServer],
     server_tls: ssl.SSLContext,
     certificate_authority: trustme.CA,
@@ -151,10 +151,10 @@ def test_first_question_of_a_checker_loads_no_more_than_it_needs(
         "asyncio.run(main())"
     )
 
-    assert loaded & NOT_OF_A_CHECKER == set()
+    assert loaded & NOT_FOR_CHECKS == set()
 
 
-def test_wrap_of_an_asynchronous_client_loads_no_blocking_front() -> None:
+def test_integration_of_an_async_client_loads_no_blocking_code() -> None:
     loaded = modules_after("from robotsgate.integrations import hops, httpx")
 
     assert loaded & {"robotsgate.sync", "httpx2", "requests"} == set()
@@ -163,7 +163,7 @@ def test_wrap_of_an_asynchronous_client_loads_no_blocking_front() -> None:
 @pytest.mark.parametrize(
     ("line", "is_loaded"), [("Disallow: /", False), ("Content-Usage: search=n", True)]
 )
-def test_structured_fields_are_loaded_for_a_content_usage(
+def test_structured_fields_are_loaded_only_for_content_usage(
     line: str, *, is_loaded: bool
 ) -> None:
     rules = f"User-agent: *\n{line}\n"
@@ -182,8 +182,7 @@ def test_module_can_be_imported_first(module: str) -> None:
     assert f"robotsgate.{module}" in modules_after(f"import robotsgate.{module}")
 
 
-def test_each_public_name_is_declared_where_it_is_loaded_from() -> None:
-    """The imports for type checkers and the table for the interpreter are one."""
+def test_imports_for_type_checkers_match_the_lazy_imports() -> None:
     source = (PACKAGE / "__init__.py").read_text()
     loaded: dict[str, object] = {}
     exec(source.replace("if TYPE_CHECKING:", "if True:"), loaded)  # noqa: S102
@@ -195,7 +194,7 @@ def test_each_public_name_is_declared_where_it_is_loaded_from() -> None:
 
 
 @pytest.mark.parametrize("name", robotsgate._EXTRA_HOMES)
-def test_name_without_its_extra_says_what_to_install(
+def test_using_a_name_without_its_extra_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "coredis", None)
@@ -208,7 +207,7 @@ def test_name_without_its_extra_says_what_to_install(
 
 
 @pytest.mark.parametrize(
-    ("name", "needed"),
+    ("name", "dependency"),
     [
         ("aiohttp", "aiohttp"),
         ("niquests", "niquests"),
@@ -220,10 +219,10 @@ def test_name_without_its_extra_says_what_to_install(
         ("warc", "fastwarc"),
     ],
 )
-def test_integration_without_its_extra_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, name: str, needed: str
+def test_importing_an_integration_without_its_extra_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, name: str, dependency: str
 ) -> None:
-    monkeypatch.setitem(sys.modules, needed, None)
+    monkeypatch.setitem(sys.modules, dependency, None)
     monkeypatch.delitem(sys.modules, f"robotsgate.integrations.{name}", raising=False)
 
     extra = name.replace("_", "-")
@@ -231,7 +230,7 @@ def test_integration_without_its_extra_says_what_to_install(
         importlib.import_module(f"robotsgate.integrations.{name}")
 
 
-def test_missing_module_of_another_name_is_told_as_it_is(
+def test_error_for_any_other_missing_module_is_unchanged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "robotsgate.stores.sqlite", None)
@@ -248,10 +247,10 @@ def test_dir_lists_the_public_names(package: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("package", [robotsgate, robotsgate.robotstxt])
-def test_unknown_name_is_an_attribute_error(package: ModuleType) -> None:
+def test_unknown_name_raises_attribute_error(package: ModuleType) -> None:
     with pytest.raises(AttributeError, match="has no attribute 'RobotChecker'"):
         _ = package.RobotChecker
 
 
-def test_package_says_that_it_is_typed() -> None:
+def test_package_is_marked_as_typed() -> None:
     assert (PACKAGE / "py.typed").is_file()

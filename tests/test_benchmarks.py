@@ -1,4 +1,4 @@
-"""Each benchmark runs, at a tiny size; nothing here asks how long anything takes."""
+"""Every benchmark runs at a tiny size; nothing here depends on the timings."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from benchmarks import (
     wrapped,
 )
 from benchmarks import filter as filter_
-from benchmarks.corpus import made_up_corpus
+from benchmarks.corpus import generated_corpus
 from benchmarks.hostile_files import Family
-from benchmarks.page import Bar, Table, publish, rewritten
+from benchmarks.page import Bar, Table, publish, replace_parts
 from benchmarks.workload import Workload
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ _PAGES = Path(__file__).parents[1] / "docs/explanation"
 
 @pytest.fixture(scope="module")
 def tiny() -> Workload:
-    return Workload(bodies=made_up_corpus(4), repeats=1, is_quick=True)
+    return Workload(bodies=generated_corpus(4), repeats=1, is_quick=True)
 
 
 @pytest.mark.parametrize("name", sorted(suite._MEASUREMENTS.keys() - {"hostile"}))
-def test_measurement_fills_its_table_of_the_page(name: str, tiny: Workload) -> None:
+def test_tables_of_every_measurement_are_in_the_page(name: str, tiny: Workload) -> None:
     page = (_PAGES / "how-fast.md").read_text(encoding="utf-8")
 
     tables = [
@@ -53,21 +53,21 @@ def test_measurement_fills_its_table_of_the_page(name: str, tiny: Workload) -> N
         assert {len(row) for row in table.rows} <= {len(table.columns)}
 
 
-def test_hostile_file_is_measured_in_stages_and_on_the_loop() -> None:
+def test_hostile_file_is_timed_stage_by_stage() -> None:
     family = Family("small", lambda: b"User-agent: *\nDisallow: /*a*b\n" * 9, "/aaaa")
 
-    found = hostile.seconds(family, repeats=1)
+    seconds = hostile.seconds(family, repeats=1)
 
-    assert [name for name in found if "held" not in name] == [
+    assert [name for name in seconds if "held" not in name] == [
         *("parse", "first can_fetch", "second can_fetch", "match")
     ]
 
 
-def test_made_up_files_are_always_the_same() -> None:
-    assert made_up_corpus(20) == made_up_corpus(20)
+def test_generated_corpus_is_reproducible() -> None:
+    assert generated_corpus(20) == generated_corpus(20)
 
 
-def test_figures_are_written_between_the_marks_of_a_page(
+def test_figures_are_written_between_the_markers_in_a_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "page.md"
@@ -84,11 +84,11 @@ def test_figures_are_written_between_the_marks_of_a_page(
     assert "| speed | 3.00 ms, missed | ≥ 4 ms | ≥ 5 ms |" in bars
     assert "old" in other
     assert "a*b|c  1,234" in capsys.readouterr().out
-    assert rewritten("no marks", {"other": "new"}) == "no marks"
+    assert replace_parts("no marks", {"other": "new"}) == "no marks"
 
 
 @pytest.mark.parametrize(
-    ("main", "words", "page"),
+    ("main", "arguments", "page"),
     [
         (scale.main, ["--origins=30"], "how-large.md"),
         (
@@ -99,8 +99,8 @@ def test_figures_are_written_between_the_marks_of_a_page(
     ],
     ids=["scale", "stores"],
 )
-def test_command_fills_all_tables_of_its_page(
-    main: Callable[[list[str]], None], words: list[str], page: str, tmp_path: Path
+def test_command_fills_every_table_in_its_page(
+    main: Callable[[list[str]], None], arguments: list[str], page: str, tmp_path: Path
 ) -> None:
     marks = re.findall(
         "<!-- (?:begin|end): .* -->\n", (_PAGES / page).read_text(encoding="utf-8")
@@ -108,7 +108,7 @@ def test_command_fills_all_tables_of_its_page(
     copy = tmp_path / "page.md"
     copy.write_text("".join(marks), encoding="utf-8")
 
-    main([*words, f"--page={copy}"])
+    main([*arguments, f"--page={copy}"])
 
     text = copy.read_text(encoding="utf-8")
     for begin, end in zip(marks[::2], marks[1::2], strict=True):
@@ -116,7 +116,7 @@ def test_command_fills_all_tables_of_its_page(
 
 
 @pytest.mark.parametrize(
-    ("main", "words", "row"),
+    ("main", "arguments", "row"),
     [
         (scrapy_crawl.main, ["--pages=5", "--repeats=1"], "RobotsGateMiddleware"),
         (wrapped.main, ["--requests=5", "--repeats=1"], "the hook alone"),
@@ -125,20 +125,20 @@ def test_command_fills_all_tables_of_its_page(
     ],
     ids=["scrapy", "wrapped", "filter", "archive"],
 )
-def test_run_of_its_own_fills_its_tables(
-    main: Callable[[list[str]], None], words: list[str], row: str, tmp_path: Path
+def test_separate_command_updates_its_table(
+    main: Callable[[list[str]], None], arguments: list[str], row: str, tmp_path: Path
 ) -> None:
     page = tmp_path / "how-fast.md"
     text = (_PAGES / page.name).read_text(encoding="utf-8")
     page.write_text(text, encoding="utf-8")
 
-    main([*words, f"--page={page}"])
+    main([*arguments, f"--page={page}"])
 
     assert page.read_text(encoding="utf-8").count(row) == 1
     assert page.read_text(encoding="utf-8") != text
 
 
-def test_turns_are_measured_beside_other_ways(
+def test_politeness_command_prints_a_row_for_gate_turns(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     politeness.main(["--urls=200", "--hosts=100", "--waiters=32", "--repeats=1"])

@@ -11,26 +11,26 @@ from robotsgate import SystemClock
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# So long that a wait of it is over only because of its event.
+# So long that only an event can end the wait.
 AN_HOUR = 3_600.0
 
 
 @pytest.mark.parametrize(
-    ("ours", "of_the_system"),
+    ("our_clock", "system_clock"),
     [
         pytest.param(SystemClock().now, time.time_ns, id="since the epoch"),
         pytest.param(SystemClock().monotonic, time.monotonic_ns, id="monotonic"),
     ],
 )
-def test_system_clock_tells_seconds_and_their_fractions(
-    ours: Callable[[], float], of_the_system: Callable[[], int]
+def test_system_clock_returns_fractional_seconds(
+    our_clock: Callable[[], float], system_clock: Callable[[], int]
 ) -> None:
-    before = of_the_system() / 1e9
+    before = system_clock() / 1e9
 
-    moments = [ours() for _ in range(100)]
+    moments = [our_clock() for _ in range(100)]
 
-    after = of_the_system() / 1e9
-    # Two clocks of the system may differ by their resolution.
+    after = system_clock() / 1e9
+    # Two system clocks may differ by their resolution.
     assert before - 0.1 <= moments[0] <= moments[-1] <= after + 0.1
     assert {moment % 1 for moment in moments} != {0.0}
 
@@ -38,7 +38,7 @@ def test_system_clock_tells_seconds_and_their_fractions(
 @pytest.mark.anyio
 @pytest.mark.parametrize("has_event", [False, True], ids=["no event", "event unset"])
 @pytest.mark.parametrize("seconds", [-1.0, 0.0, 0.01])
-async def test_wait_is_over_when_the_seconds_have_passed(
+async def test_wait_ends_after_the_given_seconds(
     seconds: float, *, has_event: bool
 ) -> None:
     clock = SystemClock()
@@ -57,7 +57,7 @@ async def test_wait_is_over_when_the_seconds_have_passed(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("seconds", [0.0, AN_HOUR, float("inf")])
-async def test_wait_for_an_event_that_is_set_is_over_at_once(seconds: float) -> None:
+async def test_wait_for_a_set_event_ends_at_once(seconds: float) -> None:
     event = anyio.Event()
     event.set()
 
@@ -66,7 +66,7 @@ async def test_wait_for_an_event_that_is_set_is_over_at_once(seconds: float) -> 
 
 
 @pytest.mark.anyio
-async def test_wait_is_over_when_another_task_sets_the_event() -> None:
+async def test_wait_ends_when_another_task_sets_the_event() -> None:
     event = anyio.Event()
 
     async def set_event() -> None:

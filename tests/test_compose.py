@@ -1,58 +1,41 @@
-"""The server that `examples/compose.yaml` describes: it starts, as it is described."""
+"""The server in `examples/compose.yaml` starts with its options and health check."""
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.servers.valkey import running_valkey
 
 pytestmark = pytest.mark.slow
 
 _FILE = Path(__file__).parent.parent / "examples" / "compose.yaml"
+_SERVICE = yaml.safe_load(_FILE.read_text(encoding="utf-8"))["services"]["robots"]
 
 _MEBIBYTE = 2**20
 
-_PATIENCE_SECONDS = 30.0
-
-
-def _commented_out(line: str) -> bool:
-    return line.lstrip().startswith("#")
+_TIMEOUT_SECONDS = 30.0
 
 
 def _options() -> dict[str, str]:
-    """What the service's command sets; read by hand, for want of a YAML reader."""
-    text = _FILE.read_text(encoding="utf-8")
-    _, _, after = text.partition("    command:\n")
-    words = []
-    for line in after.splitlines():
-        if _commented_out(line):
-            continue
-        if not line.startswith("      - "):
-            break
-        word = line.removeprefix("      - ").strip()
-        words.append(json.loads(word) if word.startswith('"') else word)
-    assert words[0] == "valkey-server"
-    return dict(zip(words[1::2], words[2::2], strict=True))
+    program, *arguments = _SERVICE["command"]
+    assert program == "valkey-server"
+    return dict(zip(arguments[::2], arguments[1::2], strict=True))
 
 
 def _health_check() -> str:
-    """What a shell runs to see how the server is."""
-    text = _FILE.read_text(encoding="utf-8")
-    found = re.search(r"^ +test: (\[.*\])$", text, re.MULTILINE)
-    assert found is not None
-    kind, command = json.loads(found.group(1))
+    """The shell command that checks the server."""
+    kind, command = _SERVICE["healthcheck"]["test"]
     assert kind == "CMD-SHELL"
     assert isinstance(command, str)
     return command
 
 
-def test_server_starts_with_the_options_of_the_file() -> None:
+def test_server_starts_with_the_options_in_the_file() -> None:
     options = _options()
     megabytes = options["--maxmemory"].removesuffix("mb")
     expected = {
@@ -62,16 +45,16 @@ def test_server_starts_with_the_options_of_the_file() -> None:
         "appendfsync": options["--appendfsync"],
         "save": "",
     }
-    # The very words of the file: `running_valkey` puts the hyphens back.
+    # `running_valkey` turns the underscores back into hyphens.
     config = {
         name.removeprefix("--").replace("-", "_"): value
         for name, value in options.items()
     }
 
     with running_valkey(**config) as server:
-        found = {name: server.ask("CONFIG", "GET", name) for name in expected}
+        actual = {name: server.ask("CONFIG", "GET", name) for name in expected}
 
-    assert found == {name: [name, value] for name, value in expected.items()}
+    assert actual == {name: [name, value] for name, value in expected.items()}
     assert expected["maxmemory-policy"] == "allkeys-lru"
     assert expected["appendonly"] == "yes"
 
@@ -79,28 +62,28 @@ def test_server_starts_with_the_options_of_the_file() -> None:
 @pytest.mark.parametrize(
     ("answer", "is_healthy"),
     [
-        pytest.param("PONG", True, id="the server is there"),
+        pytest.param("PONG", True, id="ready"),
         pytest.param(
-            "LOADING Valkey is loading the dataset in memory", False, id="it is loading"
+            "LOADING Valkey is loading the dataset in memory", False, id="loading"
         ),
         pytest.param("NOAUTH Authentication required.", False, id="no password"),
         pytest.param("", False, id="no answer"),
     ],
 )
-def test_health_check_takes_nothing_but_pong_for_health(
+def test_health_check_accepts_only_pong(
     tmp_path: Path, answer: str, *, is_healthy: bool
 ) -> None:
-    """The client of the server ends with status 0 whatever it was answered."""
+    """The real client exits with status 0 whatever the server answers."""
     client = tmp_path / "valkey-cli"
     client.write_text(f"#!/bin/sh\necho '{answer}'\n", encoding="utf-8")
     client.chmod(0o755)
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
 
-    done = subprocess.run(  # noqa: S603 (what the file says, with our own client)
+    process = subprocess.run(  # noqa: S603 (the file's command, with our own client)
         ["/bin/sh", "-c", _health_check()],
         env={**os.environ, "PATH": path},
-        timeout=_PATIENCE_SECONDS,
+        timeout=_TIMEOUT_SECONDS,
         check=False,
     )
 
-    assert (done.returncode == 0) is is_healthy
+    assert (process.returncode == 0) is is_healthy

@@ -1,4 +1,4 @@
-"""Each difference from Google is put down to the reason that it really has."""
+"""Each difference from Google is attributed to its actual cause."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _SITE = "https://example.com"
 
 
 @pytest.mark.parametrize("point", POINTS, ids=lambda point: point.name)
-def test_example_differs_for_its_own_reason_alone(point: Point) -> None:
+def test_example_of_a_point_differs_only_because_of_it(point: Point) -> None:
     assert google(point.example) is not ours(point.example)
     assert reasons(point.example)[0] == (point,)
 
 
-def test_settled_in_all_points_nasty_questions_are_answered_alike() -> None:
-    """No other point is known: what is left after all of these are settled?"""
-    pytest.importorskip("jwm.robotstxt", reason="the cases are made with its module")
+def test_settling_every_point_removes_all_differences() -> None:
+    """The points are complete: nothing else explains a difference."""
+    pytest.importorskip("jwm.robotstxt", reason="it generates the cases")
     from tests.robotstxt.google_fuzz import case  # noqa: PLC0415
 
     compared = 0
     for seed in range(60):
-        one = case(seed)
-        for agent, url in one.questions:
-            question = Question(body=one.body, agent=agent, url=url)
+        generated = case(seed)
+        for agent, url in generated.questions:
+            question = Question(body=generated.body, agent=agent, url=url)
             try:
                 answer = ours(question)
             except InvalidURLError:
@@ -57,14 +57,14 @@ def test_settled_in_all_points_nasty_questions_are_answered_alike() -> None:
     assert compared > 1_000
 
 
-def test_difference_that_no_known_point_explains_has_no_reason() -> None:
+def test_unexplained_difference_has_no_reasons() -> None:
     unreserved = next(p for p in POINTS if p.settle.__name__ == "settle_unreserved")
     others = [point for point in POINTS if point is not unreserved]
 
     assert reasons(unreserved.example, others) == []
 
 
-def test_command_writes_the_page_and_fails_where_google_differs(
+def test_command_writes_the_page_and_fails_on_unexplained_differences(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "shop").write_bytes(b"User-agent: *\nDisallow: /shop/")
@@ -82,8 +82,8 @@ def test_command_writes_the_page_and_fails_where_google_differs(
     with gzip.open(tmp_path / "verdicts.gz", "wt", encoding="utf-8") as lines:
         lines.write("\n".join(map(json.dumps, verdicts)))
 
-    words = ["--corpus", str(tmp_path), "--verdicts", str(tmp_path / "verdicts.gz")]
-    status = main([*words, "--write", str(page)])
+    arguments = ["--corpus", str(tmp_path), "--verdicts", str(tmp_path / "verdicts.gz")]
+    status = main([*arguments, "--write", str(page)])
 
     text = page.read_text(encoding="utf-8")
     assert status == 1
@@ -93,8 +93,8 @@ def test_command_writes_the_page_and_fails_where_google_differs(
     assert f"| {REFUSED.name} | 1 |" in text
 
 
-def test_page_has_the_examples_of_all_points_and_nothing_unexplained() -> None:
-    """Without a corpus all points are unmet; rows differ by the counts alone."""
+def test_page_lists_every_point_and_leaves_nothing_unexplained() -> None:
+    """Without a corpus, no point occurs, so only the counts in the rows differ."""
     page = _PAGE.read_text(encoding="utf-8")
 
     for row in parts_of_page(Tally())["unmet"].splitlines()[2:]:

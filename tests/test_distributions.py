@@ -1,4 +1,4 @@
-"""What the sdist and the wheel contain, and what a release needs."""
+"""What the sdist and the wheel contain, and what a release requires."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RELATIVE_LINK = re.compile(r"\]\((?!https:)")
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout with the sources, and with files that nobody wants to publish."""
+    """A checkout with the sources, and with files that must not be published."""
     folder = tmp_path / "checkout"
     shutil.copytree(
         ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__")
@@ -65,14 +65,14 @@ def unpacked_sdist(checkout: Path) -> Path:
     return built.parent / built.name.removesuffix(".tar.gz")
 
 
-def test_sdist_contains_nothing_else_that_lies_in_the_checkout(checkout: Path) -> None:
+def test_sdist_contains_only_the_files_of_the_project(checkout: Path) -> None:
     sdist = unpacked_sdist(checkout)
 
     files = {path.name for path in checkout.iterdir() if path.is_file()}
     assert {path.name for path in sdist.iterdir()} == files | {"PKG-INFO", "src"}
 
 
-def test_wheel_from_the_sdist_is_the_wheel_from_the_checkout(checkout: Path) -> None:
+def test_wheel_from_the_sdist_equals_wheel_from_the_checkout(checkout: Path) -> None:
     from_checkout = wheel(checkout)
 
     from_sdist = wheel(unpacked_sdist(checkout))
@@ -81,7 +81,7 @@ def test_wheel_from_the_sdist_is_the_wheel_from_the_checkout(checkout: Path) -> 
 
 
 @pytest.mark.parametrize("address", ["", ADDRESS])
-def test_description_links_into_the_repository_if_its_address_is_known(
+def test_description_links_to_the_repository_only_if_its_address_is_set(
     address: str, checkout: Path
 ) -> None:
     replace_line(checkout / "pyproject.toml", "address = ", f'address = "{address}"')
@@ -100,13 +100,13 @@ def test_description_links_into_the_repository_if_its_address_is_known(
     [
         pytest.param(f"v{__version__}", "2030-01-02", ADDRESS, True, id="complete"),
         pytest.param(
-            "v99.0", "2030-01-02", ADDRESS, False, id="tag of another version"
+            "v99.0", "2030-01-02", ADDRESS, False, id="tag for another version"
         ),
         pytest.param(f"v{__version__}", "unreleased", ADDRESS, False, id="no date"),
         pytest.param(f"v{__version__}", "2030-01-02", "", False, id="no address"),
     ],
 )
-def test_release_needs_its_version_a_date_and_an_address(
+def test_release_requires_a_matching_tag_a_date_and_an_address(
     tag: str, date: str, address: str, *, is_released: bool, checkout: Path
 ) -> None:
     workflow = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
@@ -126,7 +126,7 @@ def test_release_needs_its_version_a_date_and_an_address(
     assert (status == 0) == is_released
 
 
-def test_checks_run_on_each_version_of_python_that_is_supported() -> None:
+def test_ci_runs_on_every_supported_python_version() -> None:
     workflow = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
     settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""The example of a durable crawl: three workers, one of which is killed."""
+"""The durable crawl example with three workers, one of which is killed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ DELAY = 0.2
 HOSTS = 6
 PAGES = [f"/page/{number}" for number in range(10)]
 
-_PATIENCE_SECONDS = 120.0
+_TIMEOUT_SECONDS = 120.0
 
 
 @pytest.mark.slow
-def test_no_page_is_lost_and_no_gap_is_short_if_a_worker_is_killed() -> None:
+def test_killing_a_worker_loses_no_page_and_shortens_no_delay() -> None:
     bodies: dict[str, str] = {}
     with running_valkey() as redis, ExitStack() as stack:
         hosts = [
@@ -43,18 +43,20 @@ def test_no_page_is_lost_and_no_gap_is_short_if_a_worker_is_killed() -> None:
             )
             for name in ("one", "two", "three")
         }
-        held = hosts[HOSTS // 2]
-        held.wait_until_it_holds()
-        workers.pop(held.held_agent).kill()
-        held.release()
+        holding_host = hosts[HOSTS // 2]
+        holding_host.wait_until_it_holds()
+        workers.pop(holding_host.held_agent).kill()
+        holding_host.release()
         for worker in workers.values():
-            _, error = worker.communicate(timeout=_PATIENCE_SECONDS)
+            _, error = worker.communicate(timeout=_TIMEOUT_SECONDS)
             assert worker.returncode == 0, error
 
     for host in hosts:
-        assert len(host.pages) <= len(PAGES) + 2  # the start, and one of a dead worker
+        assert (
+            len(host.pages) <= len(PAGES) + 2
+        )  # the start page, and one repeated after the kill
         assert {visit.target for visit in host.pages} - {"/page"} == set(PAGES)
         assert min(gap for *_, gap in host.gaps) >= DELAY
-    again = [visit.agent for visit in held.pages if visit.target == PAGES[5]]
-    assert len(again) == 2
-    assert again[0] == held.held_agent != again[1]
+    agents = [visit.agent for visit in holding_host.pages if visit.target == PAGES[5]]
+    assert len(agents) == 2
+    assert agents[0] == holding_host.held_agent != agents[1]

@@ -60,7 +60,7 @@ def test_every_exported_error_is_a_robots_error_and_tested_here() -> None:
     assert all(isinstance(error, RobotsError) for error in ERRORS)
 
 
-def test_bad_values_alone_are_value_errors() -> None:
+def test_only_errors_about_invalid_values_are_value_errors() -> None:
     value_errors = {type(error) for error in ERRORS if isinstance(error, ValueError)}
 
     assert value_errors == {InvalidURLError, InvalidProductTokenError}
@@ -69,12 +69,12 @@ def test_bad_values_alone_are_value_errors() -> None:
 @pytest.mark.parametrize(
     ("kind", "name"), [(InvalidURLError, "url"), (InvalidProductTokenError, "agent")]
 )
-def test_error_keeps_what_came(kind: type[RobotsError], name: str) -> None:
-    came = object()
+def test_error_keeps_the_invalid_value(kind: type[RobotsError], name: str) -> None:
+    value = object()
 
-    error = kind("expected something else", **{name: came})
+    error = kind("expected something else", **{name: value})
 
-    assert getattr(error, name) is came
+    assert getattr(error, name) is value
     assert str(error) == "expected something else"
 
 
@@ -89,26 +89,24 @@ def test_disallowed_error_keeps_the_verdict_and_names_the_url() -> None:
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize(
-    "copied",
+    "make_copy",
     [
         pytest.param(lambda error: pickle.loads(pickle.dumps(error)), id="pickle"),  # noqa: S301 (our own bytes)
         pytest.param(copy.copy, id="copy"),
     ],
 )
-def test_error_survives_the_way_to_another_process(
-    error: RobotsError, copied: object
-) -> None:
-    """A pool of processes hangs on exceptions that cannot be pickled."""
-    assert callable(copied)
+def test_error_can_be_pickled_and_copied(error: RobotsError, make_copy: object) -> None:
+    """A process pool hangs on exceptions that cannot be pickled."""
+    assert callable(make_copy)
 
-    twin = copied(error)
+    duplicate = make_copy(error)
 
-    assert type(twin) is type(error)
-    assert str(twin) == str(error)
-    assert vars(twin) == vars(error)
+    assert type(duplicate) is type(error)
+    assert str(duplicate) == str(error)
+    assert vars(duplicate) == vars(error)
 
 
-def test_tree_of_the_docstring_names_every_error() -> None:
+def test_module_docstring_names_every_error() -> None:
     assert errors.__doc__ is not None
 
     names = [type(error).__name__ for error in ERRORS]

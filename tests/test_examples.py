@@ -1,4 +1,4 @@
-"""What an example promises beyond ending well, which `.ci/run` looks at."""
+"""What examples must do besides exiting successfully, which `.ci/run` checks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DELAYS = {
 }
 
 
-def test_crawler_visits_what_it_may_and_tells_when_to_try_a_dead_site_again(
+def test_crawler_visits_allowed_pages_and_prints_when_to_retry_a_dead_site(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with (
@@ -41,15 +41,15 @@ def test_crawler_visits_what_it_may_and_tells_when_to_try_a_dead_site_again(
     ):
         anyio.run(crawler.main, f"{site}/")
 
-    shown = capsys.readouterr().out
-    assert sorted(re.findall("GET (.*) with (.*)", shown)) == [
+    output = capsys.readouterr().out
+    assert sorted(re.findall("GET (.*) with (.*)", output)) == [
         ("/", "200"),
         ("/about", "200"),
         ("/robots.txt", "200"),
         ("/robots.txt", "503"),
     ]
-    assert "disallowed by line 2 (Disallow: /diary," in shown
-    assert re.search(rf"{other_site}/ .*\n    try it again at epoch second", shown)
+    assert "disallowed by line 2 (Disallow: /diary," in output
+    assert re.search(rf"{other_site}/ .*\n    try it again at epoch second", output)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_crawler_visits_what_it_may_and_tells_when_to_try_a_dead_site_again(
         ("http://10.0.0.1/robots.txt", 502, "not a public address"),
     ],
 )
-def test_service_serves_what_robots_txt_and_the_guard_permit(
+def test_service_returns_only_what_robots_txt_and_the_guard_allow(
     url: str,
     status: int,
     text: str,
@@ -79,23 +79,25 @@ def test_service_serves_what_robots_txt_and_the_guard_permit(
     )
     monkeypatch.chdir(tmp_path)
 
-    async def ask(url: str) -> tuple[int, str]:
+    async def fetch(url: str) -> tuple[int, str]:
         async with TestClient(TestServer(service.application())) as client:
             response = await client.get("/", params={"url": url})
             return response.status, await response.text()
 
     with example_site.serving() as site:
-        shown_status, shown = anyio.run(ask, url if "://" in url else f"{site}{url}")
+        actual_status, output = anyio.run(
+            fetch, url if "://" in url else f"{site}{url}"
+        )
 
-    assert shown_status == status
-    assert text in shown
+    assert actual_status == status
+    assert text in output
 
 
 @pytest.mark.slow
 def test_polite_crawler_keeps_each_delay_and_obeys_a_429(
     tmp_path: Path,
 ) -> None:
-    polite_crawler = importlib.import_module("polite_crawler")  # with its charts
+    polite_crawler = importlib.import_module("polite_crawler")  # imports matplotlib
     picture = tmp_path / "politeness.png"
 
     with polite_crawler.serving() as sites, Progress(disable=True) as progress:
@@ -103,7 +105,7 @@ def test_polite_crawler_keeps_each_delay_and_obeys_a_429(
         polite_crawler.draw(sites, picture)
 
     for site in sites:
-        # The example fetches each robots.txt by a call of the checker, without a turn.
+        # The example fetches each robots.txt through the checker, without a turn.
         pages = [request for request in site.log if request.kind != "robots.txt"]
         for one, other in pairwise(pages):
             delay = 2.0 if one.kind == "429" else DELAYS[site.title]

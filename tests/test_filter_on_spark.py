@@ -1,4 +1,4 @@
-"""`examples/filter_on_spark.py`, where Spark and Java are installed."""
+"""`examples/filter_on_spark.py`, if PySpark and Java are installed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if shutil.which("java") is None:
 
 _ROOT = Path(__file__).parents[1]
 _EXAMPLE = _ROOT / "examples/filter_on_spark.py"
-# Run in a process of its own, because PySpark warns and leaves sockets open.
+# Run in a separate process, because PySpark warns and leaves sockets open.
 _KILLED_WORKER = """
 import os, signal, sys
 import filter_on_spark as example
@@ -57,22 +57,22 @@ assert {allowed for _, allowed in expected} == {True, False, None}
 """
 
 
-def test_killed_worker_changes_no_answer() -> None:
-    done = subprocess.run(  # noqa: S603 (our own words)
+def test_killing_a_worker_changes_no_answer() -> None:
+    process = subprocess.run(  # noqa: S603 (our own code)
         [sys.executable, "-c", _KILLED_WORKER],
         timeout=300,
         check=True,
         stderr=subprocess.PIPE,
         text=True,
-        # Its workers import the example, too.
+        # Spark workers import the example as well.
         env=os.environ | {"PYTHONPATH": str(_EXAMPLE.parent)},
     )
 
-    assert "Python worker exited unexpectedly" in done.stderr
+    assert "Python worker exited unexpectedly" in process.stderr
 
 
-def test_page_shows_what_it_prints() -> None:
-    shown = subprocess.run(  # noqa: S603 (our own example)
+def test_page_shows_the_output_of_the_example() -> None:
+    output = subprocess.run(  # noqa: S603 (our own example)
         [sys.executable, _EXAMPLE],
         timeout=300,
         check=True,
@@ -81,4 +81,4 @@ def test_page_shows_what_it_prints() -> None:
     ).stdout
 
     page = (_ROOT / "docs/how-to/filter-a-data-set.md").read_text(encoding="utf-8")
-    assert f"$ python examples/filter_on_spark.py\n{shown.rstrip()}\n```" in page
+    assert f"$ python examples/filter_on_spark.py\n{output.rstrip()}\n```" in page

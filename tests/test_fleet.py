@@ -1,4 +1,4 @@
-"""Processes of their own on one Redis server: one GET each, and no wrong verdict."""
+"""Separate processes that share a store: few fetches and no wrong verdicts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.fleet.promises import broken_promises
 pytestmark = pytest.mark.slow
 
 
-def test_fleet_with_leases_asks_each_origin_once() -> None:
+def test_fleet_with_leases_fetches_each_origin_once() -> None:
     figures = run_fleet(processes=3, sites=20, rounds=3)
 
     assert broken_promises(figures, has_leases=True, was_restarted=False) == []
@@ -21,7 +21,7 @@ def test_fleet_with_leases_asks_each_origin_once() -> None:
     assert figures.verdicts == 3 * 20 * 3 * PAGES
 
 
-def test_killed_worker_is_taken_over_from() -> None:
+def test_fetches_of_killed_workers_are_taken_over() -> None:
     figures = run_fleet(
         processes=3,
         sites=20,
@@ -36,14 +36,14 @@ def test_killed_worker_is_taken_over_from() -> None:
     assert 24 <= figures.gets_by_site.total() <= 20 + len(figures.by_victim)
 
 
-def test_fleet_goes_on_while_its_server_is_stopped_and_comes_back() -> None:
+def test_fleet_keeps_working_while_its_server_restarts() -> None:
     figures = run_fleet(processes=3, sites=20, rounds=4, restarts=True)
 
     assert broken_promises(figures, has_leases=True, was_restarted=True) == []
     assert figures.gets_by_site.total() <= 3 * 20 + 20
 
 
-def test_fleet_on_one_file_answers_rightly() -> None:
+def test_fleet_sharing_a_sqlite_file_gives_correct_answers() -> None:
     figures = run_fleet(processes=3, sites=20, rounds=3, store="sqlite")
 
     assert broken_promises(figures, has_leases=False, was_restarted=False) == []

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Work:
-    """Waits for its gate, then returns what it was made with, or raises it."""
+    """Waits for its gate, then returns or raises its result."""
 
     def __init__(self, result: object) -> None:
         self.gate = anyio.Event()
@@ -36,7 +36,7 @@ class Work:
 
 
 class Callers:
-    """Tasks that want the same, and what each of them got."""
+    """Calls `result_of` in tasks, and records the results and errors."""
 
     def __init__(self, flights: Flights[object], work: Work) -> None:
         self.results: list[object] = []
@@ -47,7 +47,7 @@ class Callers:
     async def ask(self) -> None:
         try:
             self.results.append(await self._flights.result_of("key", self._work))
-        except Exception as error:  # noqa: BLE001 (looked at by the test)
+        except Exception as error:  # noqa: BLE001 (checked by the test)
             self.errors.append(error)
 
 
@@ -68,7 +68,7 @@ async def test_100_callers_share_one_piece_of_work(result: object) -> None:
     assert (work.begun, under_way, len(flights), flights.joined) == (1, 1, 0, 99)
 
 
-async def test_result_is_not_kept_for_those_who_come_later() -> None:
+async def test_result_is_not_kept_for_later_callers() -> None:
     flights: Flights[object] = Flights()
     one, other = Work("one"), Work("other")
     one.gate.set()
@@ -95,7 +95,7 @@ async def test_different_keys_do_not_wait_for_each_other() -> None:
     assert (result, under_way) == ("quick", 1)
 
 
-async def test_error_is_raised_at_each_caller_and_the_next_one_begins_again(
+async def test_error_reaches_every_caller_and_the_next_call_starts_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     flights: Flights[object] = Flights()
@@ -112,11 +112,13 @@ async def test_error_is_raised_at_each_caller_and_the_next_one_begins_again(
 
     assert callers.errors == [error] * 4
     assert (work.begun, len(flights)) == (2, 0)
-    assert not caplog.records  # the callers know
+    assert not caplog.records  # every caller got the error
 
 
-@pytest.mark.parametrize("waiting", [0, 10], ids=["all of one", "the first of eleven"])
-async def test_cancelled_caller_leaves_the_work_under_way(waiting: int) -> None:
+@pytest.mark.parametrize(
+    "waiting", [0, 10], ids=["the only caller", "the first of eleven"]
+)
+async def test_cancelling_a_caller_does_not_cancel_the_work(waiting: int) -> None:
     flights: Flights[object] = Flights()
     work = Work("result")
     callers = Callers(flights, work)
@@ -130,7 +132,7 @@ async def test_cancelled_caller_leaves_the_work_under_way(waiting: int) -> None:
             await let_others_run()
             first.cancel_scope.cancel()
         assert (len(flights), work.ended) == (1, 0)
-        others.start_soon(callers.ask)  # joins what nobody may be waiting for
+        others.start_soon(callers.ask)  # joins work that may have no other caller
         await let_others_run()
         work.gate.set()
 
@@ -138,8 +140,8 @@ async def test_cancelled_caller_leaves_the_work_under_way(waiting: int) -> None:
     assert work.begun == 1
 
 
-async def test_flight_that_begins_as_an_earlier_one_ends_is_under_way() -> None:
-    """On asyncio, the callback of the earlier task comes a step after its end."""
+async def test_flight_started_as_an_earlier_one_ends_is_kept() -> None:
+    """On asyncio, the earlier task's callback runs one step after the task ends."""
     flights: Flights[object] = Flights()
     first, second = Work("first"), Work("second")
     first.gate.set()
@@ -156,7 +158,7 @@ async def test_flight_that_begins_as_an_earlier_one_ends_is_under_way() -> None:
     await flights.aclose()
 
 
-async def test_close_ends_the_work_and_100_callers_at_once() -> None:
+async def test_closing_ends_the_work_and_its_100_callers() -> None:
     flights: Flights[object] = Flights()
     work = Work("result")
     callers = Callers(flights, work)
@@ -173,7 +175,7 @@ async def test_close_ends_the_work_and_100_callers_at_once() -> None:
     assert all(type(error) is RuntimeError for error in callers.errors)
 
 
-async def test_closed_flights_begin_nothing_and_may_be_closed_again() -> None:
+async def test_closed_flights_start_nothing_and_can_be_closed_again() -> None:
     flights: Flights[object] = Flights()
     work = Work("result")
 
@@ -185,7 +187,7 @@ async def test_closed_flights_begin_nothing_and_may_be_closed_again() -> None:
     assert work.begun == 0
 
 
-async def test_close_ends_work_that_has_not_had_its_first_turn() -> None:
+async def test_closing_ends_work_that_has_not_run_yet() -> None:
     flights: Flights[object] = Flights()
     work = Work("result")
     callers = Callers(flights, work)
@@ -200,7 +202,7 @@ async def test_close_ends_work_that_has_not_had_its_first_turn() -> None:
     assert (len(flights), len(callers.errors)) == (0, 1)
 
 
-async def test_work_that_closes_its_owner_is_ended() -> None:
+async def test_work_that_closes_its_own_flights_is_ended() -> None:
     flights: Flights[object] = Flights()
 
     async def close() -> object:
@@ -227,7 +229,7 @@ async def test_work_sees_the_context_variables_of_its_first_caller() -> None:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_work_in_another_event_loop_is_an_error_instead_of_an_endless_wait(
+def test_joining_work_of_another_event_loop_raises(
     backend: str,
 ) -> None:
     flights: Flights[object] = Flights()
@@ -270,7 +272,7 @@ print("trio" in sys.modules)
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_event_loop_that_ends_without_a_close_ends_the_work_silently(
+def test_end_of_the_event_loop_ends_unclosed_work_silently(
     backend: str,
 ) -> None:
     command = [sys.executable, "-W", "error", "-c", ENDS_WITHOUT_ACLOSE, backend]
@@ -283,10 +285,10 @@ def test_event_loop_that_ends_without_a_close_ends_the_work_silently(
     assert process.stdout.split() == ["ended", str(backend == "trio")]
 
 
-async def test_error_that_no_caller_waits_for_is_logged(
+async def test_error_without_a_waiting_caller_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A crawler that always gives up would never learn of its mistake."""
+    """Otherwise, a crawler that always times out would never see the error."""
     flights: Flights[str] = Flights()
     gate = anyio.Event()
 
@@ -308,12 +310,12 @@ async def test_error_that_no_caller_waits_for_is_logged(
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_work_that_is_cancelled_before_its_first_step_is_over() -> None:
-    """As by the end of `asyncio.run`, which cancels every task."""
+async def test_work_cancelled_before_its_first_step_is_removed() -> None:
+    """As at the end of `asyncio.run`, which cancels every task."""
     flights: Flights[str] = Flights()
     others = asyncio.all_tasks()
     caller = asyncio.create_task(flights.result_of("key", Work("result")))
-    await asyncio.sleep(0)  # noqa: TID251 (one turn of this very loop)
+    await asyncio.sleep(0)  # noqa: TID251 (one step of this loop)
     for task in asyncio.all_tasks() - others:
         task.cancel()
 
@@ -325,7 +327,7 @@ async def test_work_that_is_cancelled_before_its_first_step_is_over() -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_work_that_somebody_else_cancels_says_so() -> None:
+async def test_work_cancelled_from_outside_raises() -> None:
     flights: Flights[str] = Flights()
 
     async def work() -> str:

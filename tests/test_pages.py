@@ -1,7 +1,7 @@
-"""The code in the README and the docs does what the pages say.
+"""The code in the README and the docs prints what the pages show.
 
-A `python` block runs in the namespace of its page and may use `await`; the `text` block
-after it is what it prints. A block after the comment `<!-- a/file -->` is an excerpt of
+A `python` block runs in its page's namespace and may use `await`; the `text` block
+after it shows the output. A block after the comment `<!-- a/file -->` is an excerpt of
 that file, and a block after `<!-- skip: next -->` is not run.
 """
 
@@ -49,14 +49,14 @@ _FILE = re.compile(r"<!-- (\S+/\S+) -->\n\Z")
 
 
 class _Evaluator:
-    """Runs the blocks of one page, in their order."""
+    """Runs the blocks of one page in order."""
 
     def __init__(self, runner: asyncio.Runner) -> None:
         self._runner = runner
         self._printed: str | None = None
 
     def run(self, example: Example) -> str | None:
-        """Run a block of Python, or compare it with the file that it comes from."""
+        """Run a block of Python, or compare it with the file it comes from."""
         if named := _FILE.search(example.document.text[: example.start]):
             file = (_ROOT / named[1]).read_text(encoding="utf-8")
             return None if example.parsed in file else f"not in {named[1]}"
@@ -75,14 +75,14 @@ class _Evaluator:
         return None
 
     def compare(self, example: Example) -> str | None:
-        """Compare a block of text with what the code before it has printed."""
+        """Compare a block of text with the output of the code before it."""
         printed, self._printed = self._printed, None
         if printed is None:
             return "no code before it"
         return None if example.parsed == printed else f"the code prints:\n{printed}"
 
     def call(self, example: Example) -> str | None:
-        """Run an example and compare, if a console shows what it prints."""
+        """Run the example in a console block, and compare its output if it is shown."""
         command, _, shown = example.parsed.partition("\n")
         if not (shown and command.startswith("$ python examples/")):
             return None
@@ -112,8 +112,8 @@ def _run(page: Path) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages may write files, and wait a tenth of what they say."""
+def _environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run pages in a temporary folder, with a clock that runs ten times as fast."""
     monkeypatch.chdir(tmp_path)
     wait, monotonic = SystemClock.wait, SystemClock.monotonic
 
@@ -126,7 +126,7 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def _web() -> Iterator[None]:
-    """The sites that the pages make up."""
+    """The fictional sites in the pages."""
     with respx.mock(assert_all_called=False) as web:
         rules = "User-agent: *\nDisallow: /basket\n"
         web.get("https://shop.example/robots.txt").respond(text=rules)
@@ -142,13 +142,13 @@ def _web() -> Iterator[None]:
 @pytest.mark.parametrize(
     "page", _PAGES, ids=[page.relative_to(_ROOT).as_posix() for page in _PAGES]
 )
-def test_page_does_what_it_says(page: Path) -> None:
+def test_code_in_page_prints_what_the_page_shows(page: Path) -> None:
     if "from crawlee" in page.read_text(encoding="utf-8"):
         pytest.importorskip("crawlee", reason="crawlee is not installed")
     _run(page)
 
 
-def test_tutorial_does_what_it_says(
+def test_tutorial_prints_and_logs_what_it_shows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     handler = partial(SimpleHTTPRequestHandler, directory="site")
@@ -173,7 +173,7 @@ def test_tutorial_does_what_it_says(
             "```text\n2\n```\n",
             id="wrong output",
         ),
-        pytest.param("```text\n2\n```\n", id="output of nothing"),
+        pytest.param("```text\n2\n```\n", id="output without code"),
         pytest.param(
             "<!-- tests/tables.py -->\n```python\n12\n```\n", id="wrong excerpt"
         ),
@@ -183,16 +183,16 @@ def test_tutorial_does_what_it_says(
         ),
     ],
 )
-def test_page_that_says_something_wrong_fails(page: str, tmp_path: Path) -> None:
+def test_wrong_page_fails(page: str, tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text(page, encoding="utf-8")
 
     with pytest.raises(SybilFailure):
         _run(tmp_path / "page.md")
 
 
-@pytest.mark.parametrize("room", ["page", "robotstxt", "testing"])
-def test_docstring_of_room_shows_what_happens(room: str) -> None:
-    failed, attempted = doctest.testmod(importlib.import_module(f"robotsgate.{room}"))
+@pytest.mark.parametrize("module", ["page", "robotstxt", "testing"])
+def test_examples_in_docstring_of_module_pass(module: str) -> None:
+    failed, attempted = doctest.testmod(importlib.import_module(f"robotsgate.{module}"))
 
     assert attempted
     assert not failed
@@ -201,7 +201,7 @@ def test_docstring_of_room_shows_what_happens(room: str) -> None:
 @pytest.mark.parametrize(
     "folder", ["contributing", "explanation/decisions", "how-to", "reference/api"]
 )
-def test_index_lists_each_page_of_its_folder(folder: str) -> None:
+def test_index_lists_every_page_in_its_folder(folder: str) -> None:
     index, *others = sorted(
         (_ROOT / "docs" / folder).glob("*.md"), key=lambda page: page.name != "index.md"
     )
@@ -210,7 +210,7 @@ def test_index_lists_each_page_of_its_folder(folder: str) -> None:
     assert [page.name for page in others if f"]({page.name})" not in text] == []
 
 
-def test_generated_tables_say_what_the_code_says() -> None:
+def test_generated_tables_match_the_code() -> None:
     for page, text in pages():
         shown = page.read_text(encoding="utf-8")
-        assert shown == text, "python -m tests.reference_tables writes the new ones"
+        assert shown == text, "run: python -m tests.reference_tables"

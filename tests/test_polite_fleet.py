@@ -1,4 +1,4 @@
-"""Processes of their own that share one host: it sees them as one polite crawler."""
+"""Separate processes that share a host act as one polite crawler."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ DELAY = 0.2
 ROUND_TRIP_SECONDS = 0.02
 MAX_TURN_SECONDS = 3.0
 
-_PATIENCE_SECONDS = 240.0
+_TIMEOUT_SECONDS = 240.0
 
 
 @contextmanager
-def working(
+def running_workers(
     redis: str, host: PoliteHost, *, requests: int, workers: int = WORKERS
 ) -> Iterator[list[subprocess.Popen[str]]]:
-    """The workers; each ends by itself."""
+    """Start workers; each exits by itself."""
     with ExitStack() as stack:
         yield [
             stack.enter_context(
@@ -72,22 +72,22 @@ def working(
 
 def wait_for(workers: list[subprocess.Popen[str]]) -> None:
     for worker in workers:
-        _, error = worker.communicate(timeout=_PATIENCE_SECONDS)
+        _, error = worker.communicate(timeout=_TIMEOUT_SECONDS)
         assert worker.returncode == 0, error
 
 
-def test_fleet_is_as_polite_as_one() -> None:
+def test_fleet_is_as_polite_as_one_process() -> None:
     with (
         running_valkey() as redis,
         PoliteHost(crawl_delay=DELAY) as host,
-        working(redis.url, host, requests=300 // WORKERS) as workers,
+        running_workers(redis.url, host, requests=300 // WORKERS) as workers,
     ):
         wait_for(workers)
 
     gaps = [gap for *_, gap in host.gaps]
     assert len(host.pages) == 300
     assert min(gaps) >= DELAY
-    # Each has its share as long as all are there.
+    # While all workers run, each gets its share.
     first = host.pages[: 20 * WORKERS]
     shares = [
         sum(visit.agent == f"worker-{number}" for visit in first)
@@ -101,7 +101,7 @@ def test_fleet_far_from_its_server_keeps_the_delay() -> None:
         running_valkey() as redis,
         far_from(redis, seconds=ROUND_TRIP_SECONDS) as url,
         PoliteHost(crawl_delay=DELAY) as host,
-        working(url, host, requests=25, workers=2) as workers,
+        running_workers(url, host, requests=25, workers=2) as workers,
     ):
         wait_for(workers)
 
@@ -113,7 +113,7 @@ def test_turn_of_a_killed_worker_ends_when_it_is_overdue() -> None:
     with (
         running_valkey() as redis,
         PoliteHost(crawl_delay=DELAY, agent_to_hold="worker-0") as host,
-        working(redis.url, host, requests=10) as (victim, *others),
+        running_workers(redis.url, host, requests=10) as (victim, *others),
     ):
         host.wait_until_it_holds()
         victim.kill()
@@ -126,11 +126,11 @@ def test_turn_of_a_killed_worker_ends_when_it_is_overdue() -> None:
     assert MAX_TURN_SECONDS / 2 < max(gaps) < 2 * MAX_TURN_SECONDS
 
 
-def test_each_worker_takes_its_share_while_the_server_is_gone() -> None:
+def test_each_worker_keeps_to_its_share_while_the_server_is_down() -> None:
     with (
         running_valkey() as redis,
         PoliteHost(crawl_delay=DELAY) as host,
-        working(redis.url, host, requests=15) as workers,
+        running_workers(redis.url, host, requests=15) as workers,
     ):
         host.wait_until(lambda: len(host.visits) >= 30)
         redis.stop()
@@ -151,11 +151,11 @@ def test_each_worker_takes_its_share_while_the_server_is_gone() -> None:
         )
 
 
-def test_two_workers_go_on_while_the_server_hangs() -> None:
+def test_two_workers_continue_while_the_server_hangs() -> None:
     with (
         running_valkey() as redis,
         PoliteHost(crawl_delay=DELAY) as host,
-        working(redis.url, host, requests=40, workers=2) as workers,
+        running_workers(redis.url, host, requests=40, workers=2) as workers,
     ):
         host.wait_until(lambda: len(host.visits) >= 10)
         redis.pause()
@@ -166,7 +166,7 @@ def test_two_workers_go_on_while_the_server_hangs() -> None:
         wait_for(workers)
 
     assert len(host.pages) == 80
-    # Two take turns of 0.4 s each for 7 s, at least.
+    # For at least 7 s, each of the two starts a turn every 0.4 s.
     assert during >= 15
     for visit, following, gap in host.gaps:
         if not (visit.is_alone or following.is_alone):
@@ -181,10 +181,10 @@ def test_two_workers_go_on_while_the_server_hangs() -> None:
 
 
 class Crowd:
-    """Sixteen processes that want one host, as ledgers in one process.
+    """Sixteen ledgers for one host, each standing for a process.
 
     Attributes:
-        turns: when each turn began, and when it ended, monotonic.
+        turns: the monotonic start and end time of each turn.
     """
 
     def __init__(self, url: str) -> None:
@@ -193,17 +193,17 @@ class Crowd:
 
     @property
     def gaps(self) -> list[float]:
-        """Seconds from each turn to the next."""
+        """Seconds between turns."""
         return [begins - ended for (_, ended), (begins, _) in pairwise(self.turns)]
 
     async def crawl(self, *, turns: int, turns_before_half_die: int) -> None:
-        """Use so many turns in all, with half of the processes from some turn on."""
+        """Take `turns` turns in all; half of the ledgers stop earlier."""
         async with AsyncExitStack() as stack, anyio.create_task_group() as tasks:
             for number in range(16):
                 ledger = RedisLedger(self._url, workers=16)
                 await stack.enter_async_context(ledger)
-                most = turns_before_half_die if number % 2 else turns
-                tasks.start_soon(self._crawl, ledger, most)
+                limit = turns_before_half_die if number % 2 else turns
+                tasks.start_soon(self._crawl, ledger, limit)
 
     async def _crawl(self, ledger: RedisLedger, turns: int) -> None:
         clock = SystemClock()
@@ -219,10 +219,10 @@ class Crowd:
 
 
 @pytest.mark.anyio
-async def test_sixteen_processes_share_a_host_though_half_of_them_die(
+async def test_sixteen_processes_share_a_host_although_half_of_them_die(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # A busy machine is not a server that hangs.
+    # A busy machine must not look like a hanging server.
     monkeypatch.setattr(redis_ledger, "_ANSWER_SECONDS", 10.0)
     with (
         running_valkey() as redis,
@@ -233,14 +233,14 @@ async def test_sixteen_processes_share_a_host_though_half_of_them_die(
         scripts = scripts_run(redis)
 
     assert min(crowd.gaps) >= DELAY
-    # The host is idle for the turns of those that died, and a second for the last.
+    # The host is idle during the turns of dead processes, and a second for the last.
     assert max(crowd.gaps) < 8 * 2 * DELAY + 2.0
-    # Each of the 16 asks first and last for a turn that it does not get.
+    # Each of the 16 asks twice without getting a turn: at the start and at the end.
     assert scripts / 64 <= 7.0
 
 
 @pytest.mark.anyio
-async def test_round_trips_of_a_schedule_with_several_workers_overlap() -> None:
+async def test_schedule_overlaps_the_round_trips_of_several_workers() -> None:
     urls = [f"http://{number % 100}.example/{number}" for number in range(400)]
     pages = []
     with (
@@ -268,12 +268,12 @@ async def test_round_trips_of_a_schedule_with_several_workers_overlap() -> None:
             seconds = clock.monotonic() - began_at
 
     assert sorted(pages) == sorted(urls)
-    # Half of what two round trips for each would take, one after the other.
+    # Half the time of two consecutive round trips per page.
     assert seconds < len(urls) * ROUND_TRIP_SECONDS
 
 
 def scripts_run(redis: Valkey) -> int:
-    """How many scripts have run."""
+    """How many scripts the server has run."""
     lines = str(redis.ask("INFO", "commandstats")).splitlines()
     evals = [line for line in lines if line.startswith("cmdstat_eval")]
     return sum(int(line.partition("calls=")[2].partition(",")[0]) for line in evals)

@@ -1,4 +1,4 @@
-"""What users may import: it exists, it is documented, and the docs know it."""
+"""Public names exist, are documented, and are on the API pages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MODULES = (
 API_PAGES = sorted(Path(__file__).parents[1].glob("docs/reference/api/*.md"))
 _DIRECTIVE = re.compile(r"\.\. (?:auto(?:class|exception|function)|py:\w+):: ([\w.]+)")
 
-# Names that stand for several types and so have no docstring of their own.
+# Unions of types, which have no docstring of their own.
 UNIONS = ("CheckerEvent", "GateEvent", "HeadersLike", "LedgerEvent")
 
 
@@ -44,8 +44,8 @@ def is_documented(value: object) -> bool:
 
 
 def public_classes() -> dict[str, type]:
-    found = {name: getattr(robotsgate, name) for name in exports_of("robotsgate")}
-    return {name: value for name, value in found.items() if isinstance(value, type)}
+    names = {name: getattr(robotsgate, name) for name in exports_of("robotsgate")}
+    return {name: value for name, value in names.items() if isinstance(value, type)}
 
 
 CLASSES = public_classes()
@@ -65,10 +65,10 @@ MEMBERS = [
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_exports_are_sorted_and_named_once(module: str) -> None:
+def test_exports_are_sorted_and_unique(module: str) -> None:
     names = exports_of(module)
 
-    # As ruff sorts them: constants, then classes, then functions.
+    # Ruff's order: constants, then classes, then functions.
     def order(name: str) -> tuple[bool, bool, str]:
         return not name.isupper(), not name[:1].isupper(), name
 
@@ -85,7 +85,7 @@ def test_exports_exist(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_exports_are_all_public_names_of_the_module(module: str) -> None:
+def test_exports_include_every_public_class_of_the_module(module: str) -> None:
     imported = importlib.import_module(module)
 
     public = {
@@ -108,7 +108,7 @@ def test_public_names_are_documented() -> None:
 
 
 @pytest.mark.parametrize("name", UNIONS)
-def test_every_part_of_a_union_is_public(name: str) -> None:
+def test_every_member_of_a_union_is_public(name: str) -> None:
     parts = getattr(robotsgate, name).__args__
     ours = {part for part in parts if part.__module__.startswith("robotsgate")}
 
@@ -122,12 +122,12 @@ def test_public_members_are_documented() -> None:
         if not is_documented(inspect.getattr_static(kind, name))
     }
 
-    # The function of the system itself, documented by Clock.now.
+    # This is the system's own function; Clock.now documents it.
     assert missing <= {(robotsgate.SystemClock, "now")}
 
 
-def test_members_are_found() -> None:
-    found = {f"{kind.__name__}.{name}" for kind, name in MEMBERS}
+def test_members_are_collected() -> None:
+    members = {f"{kind.__name__}.{name}" for kind, name in MEMBERS}
 
     assert {
         "RobotsChecker.can_fetch",
@@ -135,7 +135,7 @@ def test_members_are_found() -> None:
         "RobotsTxt.parse",
         "RobotsTxt.sitemaps",
         "Store.get",
-    } <= found
+    } <= members
 
 
 @pytest.mark.parametrize(
@@ -189,13 +189,11 @@ def test_members_are_found() -> None:
         (robotsgate.Clock, {"monotonic", "now", "wait"}),
     ],
 )
-def test_class_has_exactly_the_members_of_the_design(
-    kind: type, names: set[str]
-) -> None:
+def test_class_has_exactly_the_expected_members(kind: type, names: set[str]) -> None:
     assert {name for name in vars(kind) if not name.startswith("_")} == names
 
 
-def test_values_have_documented_fields() -> None:
+def test_dataclass_fields_are_documented() -> None:
     undocumented = [
         f"{kind.__name__}.{field}"
         for kind in CLASSES.values()
@@ -208,7 +206,7 @@ def test_values_have_documented_fields() -> None:
 
 
 def fields_with_docstring(kind: type) -> list[str]:
-    """The fields of a dataclass that a docstring of their own follows."""
+    """The fields of a dataclass that are followed by a docstring."""
     (definition,) = ast.parse(inspect.getsource(kind)).body
     assert isinstance(definition, ast.ClassDef)
     return [
@@ -230,7 +228,7 @@ def api_sections() -> list[str]:
 
 
 def documented_names() -> list[str]:
-    """Those of the API pages, but for niquests, which has a venv of its own."""
+    """The names on the API pages, without niquests unless it is installed."""
     names = [name for each in api_sections() for name in _DIRECTIVE.findall(each)]
     return [
         name
@@ -252,10 +250,10 @@ def test_every_name_on_the_api_pages_exists() -> None:
     assert missing == []
 
 
-def test_every_section_of_the_api_has_an_example() -> None:
-    without = [each for each in api_sections() if "```python" not in each]
+def test_every_api_section_has_an_example() -> None:
+    missing = [each for each in api_sections() if "```python" not in each]
 
-    assert without == []
+    assert missing == []
 
 
 @pytest.mark.parametrize(
@@ -272,7 +270,7 @@ def test_every_section_of_the_api_has_an_example() -> None:
         pytest.param(
             "robotsgate.integrations.niquests",
             marks=pytest.mark.skipif(
-                not find_spec("niquests"), reason="it has a venv of its own"
+                not find_spec("niquests"), reason="niquests is not installed"
             ),
         ),
         "robotsgate.integrations.requests",

@@ -1,4 +1,4 @@
-"""The links and the figures of the README."""
+"""The README: its links, install commands, claims and figures."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_links_lead_to_files() -> None:
+def test_links_lead_to_existing_files() -> None:
     links = re.findall(r"\]\((?!https:)([^)#]+)", README)
 
     assert links
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
-def test_install_commands_are_those_for_pypi_from_the_first_release_on() -> None:
+def test_install_commands_use_pypi_only_after_the_first_release() -> None:
     tutorial = (DOCS / "tutorial/first-crawl.md").read_text(encoding="utf-8")
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
@@ -34,7 +34,7 @@ def test_install_commands_are_those_for_pypi_from_the_first_release_on() -> None
     assert ("not on PyPI" in index) != is_released
 
 
-def test_docs_are_built_into_a_folder_that_git_ignores() -> None:
+def test_docs_are_built_in_a_folder_that_git_ignores() -> None:
     pages = README + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     folders = set(re.findall(r"sphinx-build[\w -]* docs (\w+)`", pages))
 
@@ -50,7 +50,7 @@ def test_claims_about_other_libraries_link_to_their_source() -> None:
     assert [claim for claim in claims if "](https://github.com/" not in claim] == []
 
 
-def test_figures_are_those_of_the_measurement() -> None:
+def test_figures_match_the_measurements() -> None:
     average, ratio, cold = re.findall(r"took (\d+\.\d\d)", README)
     page = (DOCS / "explanation/how-fast.md").read_text(encoding="utf-8")
 

@@ -15,7 +15,7 @@ from robotsgate.cli.tester._answers import (
 
 
 def answer(text: str) -> str:
-    """The response to a query, both JSON, as from `robotsgate serve`."""
+    """Answer a JSON query with JSON, like `robotsgate serve`."""
     try:
         query = Query.of(json.loads(text))
     except BadRequestError as error:

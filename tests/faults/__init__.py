@@ -1,5 +1,5 @@
-"""The fault matrix: what a server can do wrong, and what it comes to.
+"""The fault matrix: what a server can do wrong, and how the checker copes.
 
-Each row of the tables is a `Fault`; one function observes it; what was observed is
-tested, and written into docs/explanation/what-can-go-wrong.md.
+Each table row is a `Fault`. `observe` runs it; the tests check the observation, and
+`python -m tests.faults` writes it into docs/explanation/what-can-go-wrong.md.
 """

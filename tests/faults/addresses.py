@@ -1,7 +1,7 @@
 """Redirects into the crawler's own network, which the address guard refuses.
 
-Here 127.0.0.2 is the address that counts as public; what is at the other addresses
-of this machine must not hear of it.
+Here 127.0.0.2 counts as public; servers at the machine's other loopback addresses
+must not receive a request.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from robotsgate import AddressGuard, Policy
 from tests.faults import certificates
 from tests.faults.fault import RULES, Group
-from tests.faults.rows import head, refused, rules_decide
+from tests.faults.rows import head, refused, rules_apply
 from tests.servers.answers import Raw, Reply, redirect
 from tests.servers.loopback import Connection
 
@@ -28,12 +28,12 @@ _OFF = Policy(address_guard=AddressGuard.OFF)
 
 _RULES = Reply(body=RULES)
 
-# No server of the inside is reached, the one outside once.
+# Connections per server: none to the internal one, one to the external one.
 _UNTOUCHED = (0, 1)
 
 
 def _to(host: str, *, listening: str = "127.0.0.1") -> Callable[[Stage], str]:
-    """A redirect from outside to a server inside, by the name `host`."""
+    """A redirect from an external server to an internal one, addressed as `host`."""
 
     def arrange(stage: Stage) -> str:
         inside = stage.serve(_RULES, host=listening)
@@ -57,13 +57,13 @@ def _inside_to_inside(stage: Stage) -> str:
     return stage.serve(redirect(f"{second.url}/robots.txt")).url
 
 
-def _over_two_outside(stage: Stage) -> str:
+def _via_two_outside(stage: Stage) -> str:
     inside = stage.serve(_RULES)
     second = stage.serve(redirect(f"{inside.url}/robots.txt"), host=_PUBLIC)
     return stage.serve(redirect(f"{second.url}/robots.txt"), host=_PUBLIC).url
 
 
-def _inside_by_way_of_outside(stage: Stage) -> str:
+def _inside_to_outside_and_back(stage: Stage) -> str:
     last = stage.serve(_RULES)
     outside = stage.serve(redirect(f"{last.url}/robots.txt"), host=_PUBLIC)
     return stage.serve(redirect(f"{outside.url}/robots.txt"), host="127.0.0.3").url
@@ -102,13 +102,13 @@ ADDRESSES = Group(
         ),
         refused(
             "redirects to an external address, and from there to an internal one",
-            _over_two_outside,
+            _via_two_outside,
             policy=_REDIRECTS,
             accepted=(0, 1, 1),
         ),
         refused(
             "redirects from an internal address to an external one, and back",
-            _inside_by_way_of_outside,
+            _inside_to_outside_and_back,
             policy=_REDIRECTS,
             accepted=(0, 1, 1),
         ),
@@ -131,14 +131,14 @@ ADDRESSES = Group(
                 "0x7f000001",
                 "0177.0.0.1",
                 "127.0.0.1.",
-                "0.0.0.0",  # noqa: S104 (this is asked, and not listened to)
+                "0.0.0.0",  # noqa: S104 (requested, not listened on)
                 "0",
                 "[::]",
                 "[::1]",
                 "[::ffff:127.0.0.1]",
                 "[::127.0.0.1]",
                 "[64:ff9b::127.0.0.1]",
-                "１２７。０。０。１",  # noqa: RUF001 (one of the ways to write it)
+                "１２７。０。０。１",  # noqa: RUF001 (fullwidth digits on purpose)
                 "LOCALHOST",
             )
         ),
@@ -155,19 +155,19 @@ ADDRESSES = Group(
             policy=_PUBLIC_ONLY,
             accepted=(0,),
         ),
-        rules_decide(
+        rules_apply(
             "has an internal address",
             _inside,
             policy=_REDIRECTS,
             accepted=(1,),
         ),
-        rules_decide(
+        rules_apply(
             "redirects from one internal address to another",
             _inside_to_inside,
             policy=_REDIRECTS,
             accepted=(1, 1),
         ),
-        rules_decide(
+        rules_apply(
             "redirects to an internal address, with `AddressGuard.OFF`",
             _to("127.0.0.1"),
             policy=_OFF,

@@ -1,4 +1,4 @@
-"""Content codings and the tricks that are played with them."""
+"""Content codings, correct, broken and malicious."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tests.faults.fault import RULES, Group
-from tests.faults.rows import answering, head, no_rules, rules_decide, unreachable
+from tests.faults.rows import answering, head, no_rules, rules_apply, unreachable
 from tests.servers.answers import Raw, Reply, endless
 from tests.servers.loopback import Connection
 
@@ -28,43 +28,43 @@ def _coded(coding: str, body: bytes, **headers: Any) -> Callable[[Stage], str]: 
 
 def _bomb(coding: str, window: int) -> Callable[[Stage], str]:
     def arrange(stage: Stage) -> str:
-        answer = Reply(headers={"Content-Encoding": coding}, body=_swelling(window))
+        answer = Reply(headers={"Content-Encoding": coding}, body=_bomb_bytes(window))
         return stage.serve(answer).url
 
     return arrange
 
 
 @cache
-def _swelling(window: int) -> bytes:
-    """The rules and 64 MiB, as about 64 KiB."""
+def _bomb_bytes(window: int) -> bytes:
+    """The rules and 64 MiB of padding, compressed to about 64 KiB."""
     deflate = zlib.compressobj(9, zlib.DEFLATED, window)
     pieces = [deflate.compress(RULES)]
     pieces += [deflate.compress(b"#" * _MEBIBYTE) for _ in range(64)]
     return b"".join([*pieces, deflate.flush()])
 
 
-def _with_wrong_sum() -> bytes:
+def _with_wrong_checksum() -> bytes:
     return _GZIPPED[:-8] + bytes(4) + _GZIPPED[-4:]
 
 
 CODINGS = Group(
     name="codings",
     faults=(
-        rules_decide("sends gzip", _coded("gzip", _GZIPPED)),
-        rules_decide("sends gzip and calls it `X-GZIP`", _coded("X-GZIP", _GZIPPED)),
-        rules_decide(
+        rules_apply("sends gzip", _coded("gzip", _GZIPPED)),
+        rules_apply("sends gzip and calls it `X-GZIP`", _coded("X-GZIP", _GZIPPED)),
+        rules_apply(
             "sends deflate with the header of zlib",
             _coded("deflate", zlib.compress(RULES)),
         ),
-        rules_decide(
+        rules_apply(
             "sends deflate without the header of zlib",
             _coded("deflate", zlib.compress(RULES, wbits=_RAW_WINDOW)),
         ),
-        rules_decide("announces `identity`", _coded("identity", RULES)),
+        rules_apply("announces `identity`", _coded("identity", RULES)),
         unreachable(
             "sends gzip within gzip",
             _coded("gzip, gzip", gzip.compress(_GZIPPED)),
-            says="gzip, gzip",
+            error="gzip, gzip",
         ),
         unreachable(
             "sends gzip within deflate, announced on two lines",
@@ -76,63 +76,63 @@ CODINGS = Group(
                     + zlib.compress(_GZIPPED)
                 )
             ),
-            says="gzip, deflate",
+            error="gzip, deflate",
         ),
-        unreachable("sends `br`", _coded("br", b"\x0b\x0f\x80" + RULES), says="'br'"),
-        unreachable("sends `zstd`", _coded("zstd", b"\x28\xb5\x2f\xfd"), says="'zstd'"),
-        unreachable("sends an unknown coding", _coded("rot13", RULES), says="'rot13'"),
+        unreachable("sends `br`", _coded("br", b"\x0b\x0f\x80" + RULES), error="'br'"),
+        unreachable(
+            "sends `zstd`", _coded("zstd", b"\x28\xb5\x2f\xfd"), error="'zstd'"
+        ),
+        unreachable("sends an unknown coding", _coded("rot13", RULES), error="'rot13'"),
         no_rules("announces an unknown coding, for an empty body", _coded("br", b"")),
         no_rules("announces gzip for an empty body", _coded("gzip", b"")),
         unreachable(
             "announces gzip and sends the plain rules",
             _coded("gzip", RULES),
-            says="CodingError",
+            error="CodingError",
         ),
         unreachable(
             "announces deflate and sends the plain rules",
             _coded("deflate", RULES),
-            says="CodingError",
+            error="CodingError",
         ),
         unreachable(
             "announces gzip and sends deflate",
             _coded("gzip", zlib.compress(RULES)),
-            says="CodingError",
+            error="CodingError",
         ),
         no_rules("sends gzip without announcing it", answering(Reply(body=_GZIPPED))),
         unreachable(
             "sends truncated gzip",
             _coded("gzip", _GZIPPED[:-12]),
-            says="cut off",
+            error="cut off",
         ),
         unreachable(
             "sends gzip without its last byte",
             _coded("gzip", _GZIPPED[:-1]),
-            says="cut off",
+            error="cut off",
         ),
-        unreachable("sends one byte of gzip", _coded("gzip", b"\x1f"), says="cut off"),
+        unreachable("sends one byte of gzip", _coded("gzip", b"\x1f"), error="cut off"),
         unreachable(
             "sends gzip with a wrong checksum",
-            _coded("gzip", _with_wrong_sum()),
-            says="CodingError",
+            _coded("gzip", _with_wrong_checksum()),
+            error="CodingError",
         ),
         unreachable(
             "sends gzip with a wrong length",
             _coded("gzip", _GZIPPED[:-4] + b"\xff" * 4),
-            says="CodingError",
+            error="CodingError",
         ),
-        rules_decide(
+        rules_apply(
             "sends several gzip members",
             _coded("gzip", gzip.compress(RULES[:9]) + gzip.compress(RULES[9:])),
         ),
         unreachable(
             "sends gzip whose second member is broken",
             _coded("gzip", _GZIPPED + _GZIPPED[:15]),
-            says="CodingError",
+            error="CodingError",
         ),
-        rules_decide(
-            "sends gzip followed by garbage", _coded("gzip", _GZIPPED + RULES)
-        ),
-        rules_decide(
+        rules_apply("sends gzip followed by garbage", _coded("gzip", _GZIPPED + RULES)),
+        rules_apply(
             "sends deflate followed by endless garbage",
             answering(
                 Raw(
@@ -141,11 +141,11 @@ CODINGS = Group(
                 )
             ),
         ),
-        rules_decide(
+        rules_apply(
             "sends 64 KiB of gzip that decompress to 64 MiB",
             _bomb("gzip", _GZIP_WINDOW),
         ),
-        rules_decide(
+        rules_apply(
             "sends 64 KiB of deflate that decompress to 64 MiB",
             _bomb("deflate", _RAW_WINDOW),
         ),
@@ -157,10 +157,10 @@ CODINGS = Group(
                     endless(gzip.compress(b"") * 800),
                 )
             ),
-            says="almost nothing",
+            error="almost nothing",
             max_bytes=4 * _MEBIBYTE,
         ),
-        rules_decide(
+        rules_apply(
             "sends gzip and keeps the connection open",
             answering(
                 Raw(

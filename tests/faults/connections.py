@@ -1,4 +1,4 @@
-"""Faults below HTTP: sockets, time and TLS."""
+"""Faults below HTTP: sockets, timing and TLS."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.faults.rows import (
     SHORT_DEADLINE,
     answering,
     head,
-    rules_decide,
+    rules_apply,
     timed_out,
     unreachable,
 )
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from tests.servers.loopback import Answer
 
 _HALF = len(RULES) // 2
-_SIZED = head("200 OK", f"Content-Length: {len(RULES)}")
+_WITH_LENGTH = head("200 OK", f"Content-Length: {len(RULES)}")
 
-_LONG_RECORD = b"\x16\x03\x03\x40\x00"  # of a handshake; its bytes do not follow
-_HELLO_REQUESTS = b"\x16\x03\x03\x40\x00" + bytes(0x4000)  # which are ignored
+_LONG_RECORD = b"\x16\x03\x03\x40\x00"  # a handshake record header without the record
+_HELLO_REQUESTS = b"\x16\x03\x03\x40\x00" + bytes(0x4000)  # clients ignore these
 _ALERT = b"\x15\x03\x03\x00\x02\x02\x28"  # fatal: handshake failure
 
 
@@ -50,7 +50,7 @@ def _never_accepting(stage: Stage) -> str:
 
 
 def _before_http(then: Callable[[Connection], None]) -> Callable[[Stage], str]:
-    """A server for https that reads no handshake."""
+    """An https server that does not perform the TLS handshake."""
 
     def arrange(stage: Stage) -> str:
         server = stage.serve(Raw(b"", then), reads_requests=False)
@@ -78,8 +78,8 @@ def _plain_http_to_tls(stage: Stage) -> str:
     return server.url.replace("https:", "http:")
 
 
-def _ending_later(seconds: float) -> Callable[[Connection], None]:
-    """Sends the second half of the rules after `seconds`."""
+def _finish_after(seconds: float) -> Callable[[Connection], None]:
+    """Send the second half of the rules after `seconds`."""
 
     def end(connection: Connection) -> None:
         threading.Event().wait(seconds)
@@ -89,7 +89,7 @@ def _ending_later(seconds: float) -> Callable[[Connection], None]:
     return end
 
 
-def _redirecting_slowly() -> Answer:
+def _slow_redirects() -> Answer:
     hop = SHORT_DEADLINE / 3
     return Routes(
         {
@@ -103,7 +103,7 @@ def _redirecting_slowly() -> Answer:
 CONNECTIONS = Group(
     name="connections",
     faults=(
-        unreachable("refuses the connection", _refusing, says="ConnectError"),
+        unreachable("refuses the connection", _refusing, error="ConnectError"),
         timed_out(
             "never takes the connection from the queue of its system", _never_accepting
         ),
@@ -115,32 +115,32 @@ CONNECTIONS = Group(
             "is silent for longer than `read_timeout`",
             answering(Raw(b"", Connection.hang)),
             policy=Policy(read_timeout=SHORT_DEADLINE),
-            says="ReadTimeout",
+            error="ReadTimeout",
         ),
         unreachable(
             "accepts and closes at once",
             answering(Raw(b""), reads_requests=False),
-            says="",
+            error="",
         ),
         unreachable(
             "closes instead of responding",
             answering(Raw(b"")),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "resets instead of responding",
             answering(Raw(b"", Connection.reset)),
-            says="ReadError",
+            error="ReadError",
         ),
         unreachable(
             "closes in the middle of the head",
             answering(Raw(b"HTTP/1.1 200 OK\r\nX: ")),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "resets in the middle of the head",
             answering(Raw(b"HTTP/1.1 200 OK\r\nX: ", Connection.reset)),
-            says="ReadError",
+            error="ReadError",
         ),
         timed_out(
             "stops in the middle of the head",
@@ -148,34 +148,34 @@ CONNECTIONS = Group(
         ),
         unreachable(
             "closes in the middle of the body",
-            answering(Raw(_SIZED + RULES[:_HALF])),
-            says="RemoteProtocolError",
+            answering(Raw(_WITH_LENGTH + RULES[:_HALF])),
+            error="RemoteProtocolError",
         ),
         unreachable(
             "resets in the middle of the body",
-            answering(Raw(_SIZED + RULES[:_HALF], Connection.reset)),
-            says="ReadError",
+            answering(Raw(_WITH_LENGTH + RULES[:_HALF], Connection.reset)),
+            error="ReadError",
         ),
         unreachable(
             "resets in the middle of a body without a length",
             answering(Raw(head("200 OK") + RULES, Connection.reset)),
-            says="ReadError",
+            error="ReadError",
         ),
         timed_out(
             "stops in the middle of the body",
-            answering(Raw(_SIZED + RULES[:_HALF], Connection.hang)),
+            answering(Raw(_WITH_LENGTH + RULES[:_HALF], Connection.hang)),
         ),
-        rules_decide(
+        rules_apply(
             "sends all of the body and keeps the connection open",
-            answering(Raw(_SIZED + RULES, Connection.hang)),
+            answering(Raw(_WITH_LENGTH + RULES, Connection.hang)),
         ),
-        rules_decide(
+        rules_apply(
             "responds before the request",
-            answering(Raw(_SIZED + RULES, Connection.hang), reads_requests=False),
+            answering(Raw(_WITH_LENGTH + RULES, Connection.hang), reads_requests=False),
         ),
-        rules_decide(
+        rules_apply(
             "sends a second response after the first",
-            answering(Raw((_SIZED + RULES) * 2, Connection.hang)),
+            answering(Raw((_WITH_LENGTH + RULES) * 2, Connection.hang)),
         ),
     ),
 )
@@ -197,16 +197,16 @@ TIMES = Group(
         ),
         timed_out(
             "redirects five times, slowly",
-            answering(_redirecting_slowly()),
+            answering(_slow_redirects()),
         ),
-        rules_decide(
+        rules_apply(
             "sends a slow body that ends before the deadline",
-            answering(Raw(_SIZED + RULES[:_HALF], _ending_later(0.3))),
+            answering(Raw(_WITH_LENGTH + RULES[:_HALF], _finish_after(0.3))),
             deadline=2.0,
         ),
         timed_out(
             "sends a slow body that ends after the deadline",
-            answering(Raw(_SIZED + RULES[:_HALF], _ending_later(0.3))),
+            answering(Raw(_WITH_LENGTH + RULES[:_HALF], _finish_after(0.3))),
         ),
     ),
 )
@@ -214,43 +214,44 @@ TIMES = Group(
 HANDSHAKES = Group(
     name="handshakes",
     faults=(
-        rules_decide(
+        rules_apply(
             "has a valid certificate, for comparison",
             answering(Reply(body=RULES), ssl_context=certificates.valid()),
         ),
         unreachable(
             "has a certificate that has expired",
             answering(Reply(body=RULES), ssl_context=certificates.expired()),
-            says="certificate has expired",
+            error="certificate has expired",
         ),
         unreachable(
             "has a certificate that is not valid yet",
             answering(Reply(body=RULES), ssl_context=certificates.not_valid_yet()),
-            says="certificate is not yet valid",
+            error="certificate is not yet valid",
         ),
         unreachable(
             "has the certificate of another host",
             answering(Reply(body=RULES), ssl_context=certificates.for_another_host()),
-            says="certificate",
+            error="certificate",
         ),
         unreachable(
             "has a self-signed certificate",
             answering(Reply(body=RULES), ssl_context=certificates.self_signed()),
-            says="certificate",
+            error="certificate",
         ),
         unreachable(
             "has a certificate from an unknown authority",
             answering(
-                Reply(body=RULES), ssl_context=certificates.of_another_authority()
+                Reply(body=RULES), ssl_context=certificates.from_another_authority()
             ),
-            says="certificate",
+            error="certificate",
         ),
         unreachable(
             "requires a client certificate",
             answering(
-                Reply(body=RULES), ssl_context=certificates.asking_for_a_certificate()
+                Reply(body=RULES),
+                ssl_context=certificates.requiring_client_certificate(),
             ),
-            says="",  # the alert may be lost, because the connection ends behind it
+            error="",  # the alert may be lost when the connection closes
         ),
         timed_out("is silent during the TLS handshake", _before_http(Connection.hang)),
         timed_out(
@@ -260,52 +261,52 @@ HANDSHAKES = Group(
         unreachable(
             "asks for a new handshake forever",
             _before_http(endless(_HELLO_REQUESTS)),
-            says="the response is too large",
+            error="the response is too large",
         ),
         unreachable(
             "sends a thousand session tickets after the handshake",
-            answering(
-                Reply(body=RULES), ssl_context=certificates.with_very_many_tickets()
-            ),
-            says="the response is too large",
+            answering(Reply(body=RULES), ssl_context=certificates.with_many_tickets()),
+            error="the response is too large",
         ),
         unreachable(
             "is silent during the handshake for longer than `connect_timeout`",
             _before_http(Connection.hang),
             policy=Policy(connect_timeout=SHORT_DEADLINE),
-            says="ConnectTimeout",
+            error="ConnectTimeout",
         ),
         unreachable(
             "closes in the middle of the handshake",
             _before_http(Connection.close),
-            says="Connect",
+            error="Connect",
         ),
         unreachable(
             "resets in the middle of the handshake",
             _before_http(_reset_handshake),
-            says="",
+            error="",
         ),
         unreachable(
             "ends the handshake with an alert",
             _before_http(_answer_handshake(_ALERT)),
-            says="alert",
+            error="alert",
         ),
         unreachable(
             "speaks plain HTTP instead of TLS",
             _before_http(_answer_handshake(head("400 Bad Request"))),
-            says="SSL",
+            error="SSL",
         ),
         unreachable(
             "speaks TLS instead of plain HTTP",
             _plain_http_to_tls,
-            says="",
+            error="",
         ),
         unreachable(
             "closes in the middle of the body, over TLS",
-            answering(Raw(_SIZED + RULES[:_HALF]), ssl_context=certificates.valid()),
-            says="RemoteProtocolError",
+            answering(
+                Raw(_WITH_LENGTH + RULES[:_HALF]), ssl_context=certificates.valid()
+            ),
+            error="RemoteProtocolError",
         ),
-        rules_decide(
+        rules_apply(
             "ends a body without a length, over TLS, without `close_notify`",
             answering(Raw(head("200 OK") + RULES), ssl_context=certificates.valid()),
         ),

@@ -1,4 +1,4 @@
-"""A fault of a server, what it should come to, and what it does come to."""
+"""Server faults: the expected outcome of each, and the observed one."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 RULES = b"User-agent: *\nDisallow: /private\n"
-"""What a server with a fault says, if it says anything."""
+"""The robots.txt that faulty servers serve, if they serve one."""
 
-# Long enough for whatever ends by itself, on a machine that does much else.
+# Long enough for anything that ends by itself, even on a busy machine.
 _DEADLINE_SECONDS = 10.0
 
 _MEBIBYTE = 2**20
@@ -54,20 +54,19 @@ class Fault:
     """What a server does wrong, or at least oddly.
 
     Attributes:
-        name: what the server does; unique, Markdown.
-        arrange: starts the servers; gives the URL of the origin that is asked.
-        effect: what may be fetched then.
-        access: what the fetch comes to.
-        reason: why /private may be fetched, or may not.
-        says: what must stand in the error of the verdict; `None`: there is none.
-        deadline: of the fetch, seconds.
-        policy: what else is not as usual.
-        store: gives the URL of the store to use; `None`: the checker's own.
-        max_bytes: how much of what the server sends may be taken.
-        max_memory: how much may be allocated at once during the fetch, bytes.
-        asked: the targets of the requests that must come, server by server;
-            `None`: any.
-        accepted: how many connections must come, server by server; `None`: any.
+        name: what the server does, as Markdown; unique.
+        arrange: starts the servers and returns the URL of the origin to check.
+        effect: what may be fetched as a result.
+        access: the expected result of the fetch.
+        reason: why /private may or may not be fetched.
+        error: text that the verdict's error must contain; `None`: there is no error.
+        deadline: the fetch deadline, in seconds.
+        policy: the policy, apart from its fetch deadline.
+        store: returns the URL of the store to use; `None`: in memory.
+        max_bytes: how many bytes may be read from the servers.
+        max_memory: peak memory allowed during the fetch, in bytes.
+        requested: the expected request targets, server by server; `None`: any.
+        accepted: the expected number of connections per server; `None`: any.
     """
 
     name: str
@@ -75,19 +74,19 @@ class Fault:
     effect: Effect
     access: AccessResult
     reason: Reason
-    says: str | None = None
+    error: str | None = None
     deadline: float = _DEADLINE_SECONDS
     policy: Policy = field(default_factory=Policy)
     store: Callable[[Stage], str] | None = None
     max_bytes: int = _MEBIBYTE
     max_memory: int = 512_000 + 4 * _MEBIBYTE
-    asked: tuple[str, ...] | None = None
+    requested: tuple[str, ...] | None = None
     accepted: tuple[int, ...] | None = None
 
     @property
     def ends_at_deadline(self) -> bool:
-        """Whether nothing but the deadline ends it."""
-        return self.says is not None and self.says.startswith("no response within")
+        """Whether only the deadline ends the fetch."""
+        return self.error is not None and self.error.startswith("no response within")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +94,8 @@ class Group:
     """Faults of one kind.
 
     Attributes:
-        name: by which the page finds it.
-        faults: in the order of the table.
+        name: identifies the table in the page.
+        faults: in table order.
     """
 
     name: str
@@ -105,20 +104,20 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What a fault came to.
+    """What happened when a fault was run.
 
     Attributes:
         effect: what may be fetched.
-        verdict: on /private.
-        seconds: from the question to the answer.
-        bytes_taken: of HTTP that the servers sent, those included that were still
-            under way when the client left.
-        memory: the most that was allocated at once by the fetch, bytes; what the
-            threads of the servers need for themselves is in it.
-        asked: the targets of all requests, server by server.
-        accepted: connections that came, server by server.
-        files_left: sockets, of either side, and files that are open when the checker
-            is closed and were not before.
+        verdict: the verdict for /private.
+        seconds: how long the check took.
+        bytes_taken: bytes that the servers sent above TLS, including those still in
+            flight when the client disconnected.
+        memory: peak memory allocated during the fetch, in bytes, including what the
+            server threads allocate.
+        requested: the targets of all requests, server by server.
+        accepted: the number of connections per server.
+        files_left: sockets (of either side) and files opened since the start and
+            still open after the checker was closed.
     """
 
     effect: Effect
@@ -126,15 +125,15 @@ class Observation:
     seconds: float
     bytes_taken: int
     memory: int
-    asked: tuple[str, ...]
+    requested: tuple[str, ...]
     accepted: tuple[int, ...]
     files_left: int
 
 
 async def observe(fault: Fault) -> Observation:
-    """Ask a checker about the origin of `fault`, over real sockets.
+    """Check a URL of `fault`'s origin over real sockets.
 
-    Measures memory, so only one may run at a time in a process, and after `warm_up`.
+    Measures memory, so run `warm_up` first, and only one at a time per process.
     """
     with Stage() as stage:
         url = fault.arrange(stage)
@@ -159,9 +158,9 @@ async def observe(fault: Fault) -> Observation:
                 await checker.can_fetch("ExampleBot", f"{url}/{path}")
                 for path in ("robots.txt", "public", "private")
             ]
-            # In a thread, because it is the event loop that closes sockets.
+            # In a thread, because the event loop must be free to close sockets.
             await anyio.to_thread.run_sync(stage.is_left_alone)
-        # A thread that fetches over FTP closes its sockets soon after the end.
+        # The thread of an FTP fetch closes its sockets shortly after the fetch ends.
         with anyio.move_on_after(_DEADLINE_SECONDS):
             while _open_files() > open_before:
                 await anyio.lowlevel.checkpoint()
@@ -172,14 +171,14 @@ async def observe(fault: Fault) -> Observation:
             seconds=seconds,
             bytes_taken=stage.sent,
             memory=memory,
-            asked=stage.asked,
+            requested=stage.requested,
             accepted=tuple(server.accepted for server in stage.servers),
             files_left=files_left,
         )
 
 
 async def warm_up() -> None:
-    """Let everything be imported that a fetch imports at its first time."""
+    """Import everything that a first fetch imports lazily."""
     with Stage() as stage:
         url = stage.serve(Reply(body=RULES)).url
         async with RobotsChecker(user_agent="Bot") as checker:
@@ -187,5 +186,5 @@ async def warm_up() -> None:
 
 
 def _open_files() -> int:
-    """How many file descriptors this process holds, sockets among them."""
+    """The number of open file descriptors, including sockets."""
     return len(list(Path("/dev/fd").iterdir()))

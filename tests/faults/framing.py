@@ -8,7 +8,7 @@ from tests.faults.rows import (
     flood,
     head,
     no_rules,
-    rules_decide,
+    rules_apply,
     timed_out,
     unreachable,
 )
@@ -23,8 +23,8 @@ _OPEN_CHUNKS = chunked(RULES).removesuffix(b"\r\n")
 _BINARY = bytes(range(256)) * 64
 
 
-def _with_lines(*lines: str) -> Raw:
-    """A good answer with more header lines than usual."""
+def _with_extra_lines(*lines: str) -> Raw:
+    """A valid response with additional header lines."""
     return Raw(head("200 OK", *lines, _LENGTH) + RULES, Connection.hang)
 
 
@@ -34,12 +34,12 @@ HEADS = Group(
         unreachable(
             "sends the rules without a head, like HTTP/0.9",
             answering(Raw(RULES)),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "sends an SSH banner, and closes",
             answering(Raw(b"SSH-2.0-OpenSSH_9.9\r\n")),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         timed_out(
             "sends an SSH banner, and waits for one",
@@ -48,42 +48,42 @@ HEADS = Group(
         unreachable(
             "responds with a TLS alert",
             answering(Raw(b"\x15\x03\x03\x00\x02\x02\x28", Connection.hang)),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "sends the HTTP/2 preface",
             answering(Raw(bytes.fromhex("000000040000000000"), Connection.hang)),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "sends bytes that are not HTTP, forever",
             answering(Raw(b"", endless(_BINARY))),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "sends zeros forever",
             answering(Raw(b"", endless(bytes(_PIECE)))),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "sends empty lines forever",
             answering(Raw(b"", endless(b"\r\n" * _PIECE))),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "sends a status line of 10 MB",
             answering(Raw(b"HTTP/1.1 200 ", flood(b"O" * _PIECE, 640))),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "sends a status with two digits",
             answering(Raw(head("20 OK"), Connection.hang)),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "sends a status with four digits",
             answering(Raw(head("2000 OK"), Connection.hang)),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "sends the status 999",
@@ -92,9 +92,9 @@ HEADS = Group(
         unreachable(
             "switches to another protocol",
             answering(Raw(head("101 Switching Protocols", "Upgrade: x"))),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
-        rules_decide(
+        rules_apply(
             "sends `103 Early Hints` ten times before its response",
             answering(
                 Raw(
@@ -108,59 +108,63 @@ HEADS = Group(
         unreachable(
             "sends `103 Early Hints` forever",
             answering(Raw(b"", endless(head("103 Early Hints") * 64))),
-            says="the response is too large",
+            error="the response is too large",
         ),
         unreachable(
             "sends header lines forever",
             answering(Raw(b"HTTP/1.1 200 OK\r\n", endless(b"X-Header: x\r\n" * 999))),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "sends one header line forever",
             answering(Raw(b"HTTP/1.1 200 OK\r\nX-Header: ", endless(b"x" * _PIECE))),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "sends 20,000 short header lines",
-            answering(_with_lines(*(f"X-{number}: x" for number in range(20_000)))),
-            says="RemoteProtocolError",
+            answering(
+                _with_extra_lines(*(f"X-{number}: x" for number in range(20_000)))
+            ),
+            error="RemoteProtocolError",
         ),
-        rules_decide(
+        rules_apply(
             "sends a header line of 40 KB",
-            answering(_with_lines("X-Header: " + "x" * 40_000)),
+            answering(_with_extra_lines("X-Header: " + "x" * 40_000)),
         ),
         unreachable(
             "sends a header line of 200 KB",
-            answering(_with_lines("X-Header: " + "x" * 200_000)),
-            says="RemoteProtocolError",
+            answering(_with_extra_lines("X-Header: " + "x" * 200_000)),
+            error="RemoteProtocolError",
         ),
-        rules_decide(
+        rules_apply(
             "sets 500 cookies",
             answering(
-                _with_lines(
+                _with_extra_lines(
                     *(f"Set-Cookie: name{n}={n:050}; Path=/" for n in range(500))
                 )
             ),
         ),
-        rules_decide(
+        rules_apply(
             "sends 500 `Link` lines",
-            answering(_with_lines(*(f"Link: </{n:050}>; rel=x" for n in range(500)))),
+            answering(
+                _with_extra_lines(*(f"Link: </{n:050}>; rel=x" for n in range(500)))
+            ),
         ),
         unreachable(
             "sends a header line without a colon",
-            answering(_with_lines("X-Header")),
-            says="RemoteProtocolError",
+            answering(_with_extra_lines("X-Header")),
+            error="RemoteProtocolError",
         ),
         unreachable(
             "sends a zero byte in a header line",
-            answering(_with_lines("X-Header: a\0b")),
-            says="RemoteProtocolError",
+            answering(_with_extra_lines("X-Header: a\0b")),
+            error="RemoteProtocolError",
         ),
-        rules_decide(
+        rules_apply(
             "folds a header line",
-            answering(_with_lines("X-Header: a\r\n  b")),
+            answering(_with_extra_lines("X-Header: a\r\n  b")),
         ),
-        rules_decide(
+        rules_apply(
             "ends its lines with bare line feeds",
             answering(Raw(f"HTTP/1.1 200 OK\n{_LENGTH}\n\n".encode() + RULES)),
         ),
@@ -173,7 +177,7 @@ BODIES = Group(
         unreachable(
             "announces a longer body than it sends, and closes",
             answering(Raw(head("200 OK", "Content-Length: 9999") + RULES)),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         timed_out(
             "announces a longer body than it sends, and waits",
@@ -181,7 +185,7 @@ BODIES = Group(
                 Raw(head("200 OK", "Content-Length: 9999") + RULES, Connection.hang)
             ),
         ),
-        rules_decide(
+        rules_apply(
             "announces a shorter body than it sends",
             answering(
                 Raw(
@@ -199,25 +203,25 @@ BODIES = Group(
         unreachable(
             "announces a negative length",
             answering(Raw(head("200 OK", "Content-Length: -1") + RULES)),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "announces a length with 5,000 digits",
             answering(Raw(head("200 OK", "Content-Length: " + "9" * 5_000) + RULES)),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "announces two lengths",
             answering(
                 Raw(head("200 OK", "Content-Length: 9", "Content-Length: 8") + RULES)
             ),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
-        rules_decide(
+        rules_apply(
             "announces the same length twice",
-            answering(_with_lines(_LENGTH)),
+            answering(_with_extra_lines(_LENGTH)),
         ),
-        rules_decide(
+        rules_apply(
             "announces a length, and sends chunks",
             answering(
                 Raw(
@@ -230,39 +234,39 @@ BODIES = Group(
         unreachable(
             "announces an unknown transfer coding",
             answering(Raw(head("200 OK", "Transfer-Encoding: gzip") + RULES)),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "sends plain rules instead of chunks",
             answering(Raw(_CHUNKED + RULES.replace(b"\n", b"\r\n"), Connection.hang)),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "sends a chunk that is longer than its size",
             answering(Raw(_CHUNKED + b"9\r\n" + RULES, Connection.hang)),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "sends a chunk with a negative size",
             answering(Raw(_CHUNKED + b"-1\r\n" + RULES, Connection.hang)),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "sends a chunk with a size of 2⁶⁴, and closes",
             answering(Raw(_CHUNKED + b"10000000000000000\r\n" + RULES)),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "sends an endless chunk size",
             answering(Raw(_CHUNKED, endless(b"1" * _PIECE))),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
         unreachable(
             "sends an endless chunk extension",
             answering(Raw(_CHUNKED + b"9;x=", endless(b"x" * _PIECE))),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
-        rules_decide(
+        rules_apply(
             "sends chunks with short extensions",
             answering(
                 Raw(
@@ -275,20 +279,20 @@ BODIES = Group(
         unreachable(
             "sends chunks of one byte, forever",
             answering(Raw(_CHUNKED + _OPEN_CHUNKS[:-3], endless(b"1\r\n#\r\n" * 999))),
-            says="pieces",
+            error="pieces",
             max_bytes=4 * _MEBIBYTE,
         ),
         unreachable(
             "sends chunks of ten bytes, forever",
             answering(Raw(_CHUNKED, endless(b"a\r\n#########\n\r\n" * 999))),
-            says="pieces",
+            error="pieces",
         ),
         unreachable(
             "closes before the last chunk",
             answering(Raw(_CHUNKED + _OPEN_CHUNKS[:-3])),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
-        rules_decide(
+        rules_apply(
             "sends 500 trailer lines",
             answering(
                 Raw(
@@ -302,19 +306,19 @@ BODIES = Group(
             answering(
                 Raw(_CHUNKED + _OPEN_CHUNKS + b"a:\r\n" * 24_000 + b"\r\n"),
             ),
-            says="the response is too large",
+            error="the response is too large",
         ),
         unreachable(
             "sends trailer lines forever",
             answering(Raw(_CHUNKED + _OPEN_CHUNKS, endless(b"X-Trailer: x\r\n" * 999))),
-            says="RemoteProtocolError",
+            error="RemoteProtocolError",
         ),
-        rules_decide(
+        rules_apply(
             "sends an endless body",
             answering(Raw(head("200 OK") + RULES, endless(b"#" * _PIECE))),
             max_bytes=4 * _MEBIBYTE,
         ),
-        rules_decide(
+        rules_apply(
             "announces a terabyte, and starts to send it",
             answering(
                 Raw(

@@ -24,4 +24,4 @@ GROUPS = (
     STORES,
     FTP,
 )
-"""In the order of the page."""
+"""In page order."""

@@ -1,4 +1,4 @@
-"""The tables of the page: what is the same in each run, and what was measured."""
+"""The tables in the page: expected outcomes, and measurements from one run."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _HEADINGS = (
     "memory",
 )
 
-# What the verdict says stands below the reason, in the same cell.
+# Separates the reason from the error, which is in the same cell.
 _BELOW = "<br>"
-_MOST_CHARACTERS = 90
-_CHANGING = (
+_MAX_CHARACTERS = 90
+_VARYING = (
     (re.compile(r"\[SSL: \w+\] "), ""),
     (re.compile(r" \(_ssl\.c:\d+\)"), ""),
     (re.compile(r" \('[0-9a-f.:]+', \d+\)"), ""),
@@ -34,50 +34,53 @@ _MEBIBYTE = 2**20
 
 
 def table(group: Group, observations: Iterable[Observation]) -> str:
-    """The table of a group, from one observation of each fault."""
+    """The table for `group`, with one observation per fault."""
     rows = [
-        _row(fault, seen)
-        for fault, seen in zip(group.faults, observations, strict=True)
+        _row(fault, observation)
+        for fault, observation in zip(group.faults, observations, strict=True)
     ]
     ruler = "|" + "---|" * 3 + "---:|" * 3
     return "\n".join([_line(_HEADINGS), ruler, *map(_line, rows)])
 
 
-def promised(fault: Fault) -> tuple[str, str, str]:
-    """The cells of a fault that are the same in each run."""
+def expected_cells(fault: Fault) -> tuple[str, str, str]:
+    """The cells of `fault` that are the same in every run."""
     access, reason = fault.access.value, fault.reason.value
     why = f"`{access}`" if access == reason else f"`{access}`, `{reason}`"
     return _cell(fault.name), fault.effect.value, why
 
 
 def rows_of(page: str, group: Group) -> Iterator[tuple[str, str, str]]:
-    """The first three cells of each row that `page` has for `group`."""
-    _, _, behind = page.partition(f"<!-- begin: faults {group.name} -->")
-    marked, _, _ = behind.partition("<!-- end:")
+    """The first three cells of each row in `page`'s table for `group`."""
+    _, _, rest = page.partition(f"<!-- begin: faults {group.name} -->")
+    marked, _, _ = rest.partition("<!-- end:")
     _, _, *lines = marked.strip().splitlines()
     for line in lines:
         name, effect, why, *_ = line.strip("| ").split(" | ")
         yield name, effect, why.partition(_BELOW)[0]
 
 
-def _row(fault: Fault, seen: Observation) -> tuple[str, ...]:
-    name, effect, why = promised(fault)
-    error = seen.verdict.error
+def _row(fault: Fault, observation: Observation) -> tuple[str, ...]:
+    name, effect, why = expected_cells(fault)
+    error = observation.verdict.error
     if error is not None:
-        why += f"{_BELOW}{_cell(_first_words(error))}"
-    return (name, effect, why, _time(seen.seconds), *map(_size, _sizes(seen)))
+        why += f"{_BELOW}{_cell(_shortened(error))}"
+    return (
+        name,
+        effect,
+        why,
+        _time(observation.seconds),
+        _size(observation.bytes_taken),
+        _size(observation.memory),
+    )
 
 
-def _sizes(seen: Observation) -> tuple[int, int]:
-    return seen.bytes_taken, seen.memory
-
-
-def _first_words(error: str) -> str:
-    """`error` without what differs from run to run, and not too long."""
-    for pattern, text in _CHANGING:
+def _shortened(error: str) -> str:
+    """`error` without parts that vary between runs, and cut if it is too long."""
+    for pattern, text in _VARYING:
         error = pattern.sub(text, error)
-    if len(error) > _MOST_CHARACTERS:
-        error = f"{error[: error.rindex(' ', 0, _MOST_CHARACTERS)]} …"
+    if len(error) > _MAX_CHARACTERS:
+        error = f"{error[: error.rindex(' ', 0, _MAX_CHARACTERS)]} …"
     return error
 
 
@@ -94,7 +97,6 @@ def _cell(text: str) -> str:
 
 
 def _size(size: int) -> str:
-    """`size` for people."""
     if size >= _MEBIBYTE:
         return f"{size / _MEBIBYTE:.1f} MiB"
     if size >= _KIBIBYTE:

@@ -1,4 +1,4 @@
-"""Redirects of every shape."""
+"""Redirects, valid and invalid."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.faults import certificates
 from tests.faults.fault import RULES, Group
-from tests.faults.rows import answering, head, rules_decide, unavailable, unreachable
+from tests.faults.rows import answering, head, rules_apply, unavailable, unreachable
 from tests.servers.answers import Raw, Reply, Routes, redirect
 from tests.servers.loopback import Connection
 
@@ -20,7 +20,7 @@ _RULES = Reply(body=RULES)
 
 
 def _to(location: str, target: str) -> Callable[[Stage], str]:
-    """A redirect to `location` on the same server, which has rules at `target`."""
+    """A redirect to `location` on the same server, which serves rules at `target`."""
     return answering(Routes({"/robots.txt": redirect(location), target: _RULES}))
 
 
@@ -31,15 +31,15 @@ def _raw_location(location: bytes, target: str) -> Callable[[Stage], str]:
     )
 
 
-def _to_two_places(*places: str) -> Callable[[Stage], str]:
-    lines = [f"Location: {place}" for place in places]
+def _to_two_locations(*locations: str) -> Callable[[Stage], str]:
+    lines = [f"Location: {location}" for location in locations]
     answer = Raw(head("302 Found", *lines, "Content-Length: 0"), Connection.hang)
-    found = dict.fromkeys(places, _RULES)
-    return answering(Routes({"/robots.txt": answer, **found}))
+    targets = dict.fromkeys(locations, _RULES)
+    return answering(Routes({"/robots.txt": answer, **targets}))
 
 
 def _to_another_server(location: str) -> Callable[[Stage], str]:
-    """A redirect to `location`, which names the port of a second server."""
+    """A redirect to `location` on a second server, whose port replaces `{port}`."""
 
     def arrange(stage: Stage) -> str:
         second = stage.serve(Routes({"/other": _RULES}))
@@ -49,7 +49,7 @@ def _to_another_server(location: str) -> Callable[[Stage], str]:
 
 
 def _across_hosts(hosts: int) -> Callable[[Stage], str]:
-    """So many hosts, each of which redirects to the next; the last has the rules."""
+    """A chain of `hosts` hosts; each redirects to the next, the last serves rules."""
 
     def arrange(stage: Stage) -> str:
         url = stage.serve(_RULES, host=f"127.0.0.{hosts}").url
@@ -70,7 +70,7 @@ def _to_tls_and_back(stage: Stage) -> str:
 
 
 def _to_itself_with_a_cookie(request: Request, connection: Connection) -> None:
-    """Serves the rules only to those that send the cookie back."""
+    """Serve the rules only to a client that sends the cookie back."""
     headers = {"Location": "/robots.txt", "Set-Cookie": "been=here"}
     answer = Reply(status=302, headers=headers)
     (_RULES if "cookie" in request.headers else answer)(request, connection)
@@ -81,8 +81,8 @@ def _between_two(stage: Stage) -> str:
     return stage.serve(Routes(answers)).url
 
 
-def _growing(stage: Stage) -> str:
-    """Redirects that never come to the same URL twice."""
+def _to_ever_longer_paths(stage: Stage) -> str:
+    """Redirects that never lead to the same URL twice."""
     answers = {"/robots.txt": redirect("/a")}
     answers |= {f"/{'a' * n}": redirect(f"/{'a' * (n + 1)}") for n in range(1, 9)}
     return stage.serve(Routes(answers)).url
@@ -91,76 +91,76 @@ def _growing(stage: Stage) -> str:
 REDIRECTS = Group(
     name="redirects",
     faults=(
-        rules_decide(
+        rules_apply(
             "redirects to an absolute path, `/other`",
             _to("/other", "/other"),
-            asked=("/robots.txt", "/other"),
+            requested=("/robots.txt", "/other"),
         ),
-        rules_decide(
+        rules_apply(
             "redirects to a relative path, `a/../other`",
             _to("a/../other", "/other"),
-            asked=("/robots.txt", "/other"),
+            requested=("/robots.txt", "/other"),
         ),
-        rules_decide(
+        rules_apply(
             "redirects to only a query, `?other`",
             _to("?other", "/robots.txt?other"),
-            asked=("/robots.txt", "/robots.txt?other"),
+            requested=("/robots.txt", "/robots.txt?other"),
         ),
-        rules_decide(
+        rules_apply(
             "redirects to a host without a scheme, `//127.0.0.1/other`",
             _to_another_server("//127.0.0.1:{port}/other"),
-            asked=("/other", "/robots.txt"),
+            requested=("/other", "/robots.txt"),
         ),
-        rules_decide(
+        rules_apply(
             "redirects with backslashes, `\\\\127.0.0.1\\other`",
             _to_another_server("\\\\127.0.0.1:{port}\\other"),
-            asked=("/other", "/robots.txt"),
+            requested=("/other", "/robots.txt"),
         ),
-        rules_decide(
+        rules_apply(
             "redirects with a fragment, `/other#part`, which is not sent",
             _to("/other#part", "/other"),
-            asked=("/robots.txt", "/other"),
+            requested=("/robots.txt", "/other"),
         ),
-        rules_decide(
+        rules_apply(
             "redirects with a name and a password, which are not sent",
             _to_another_server("http://name:password@127.0.0.1:{port}/other"),
-            asked=("/other", "/robots.txt"),
+            requested=("/other", "/robots.txt"),
         ),
-        rules_decide(
+        rules_apply(
             "redirects to a `Location` of 10 kB",
             _to("/" + "x" * 10_000, "/" + "x" * 10_000),
         ),
         unreachable(
             "redirects to a `Location` of 20 kB",
             _to("/" + "x" * 20_000, "/"),
-            says="20001",
+            error="20001",
         ),
-        rules_decide(
+        rules_apply(
             "redirects to a `Location` with UTF-8 in it, `/é`",
             _raw_location("/é".encode(), "/%C3%A9"),
-            asked=("/robots.txt", "/%C3%A9"),
+            requested=("/robots.txt", "/%C3%A9"),
         ),
-        rules_decide(
+        rules_apply(
             "redirects to a `Location` with Latin-1 in it, `/é`",
             _raw_location("/é".encode("latin-1"), "/%C3%A9"),
-            asked=("/robots.txt", "/%C3%A9"),
+            requested=("/robots.txt", "/%C3%A9"),
         ),
-        rules_decide(
+        rules_apply(
             "redirects to a `Location` with a space in it, `/a b`",
             _to("/a b", "/a%20b"),
-            asked=("/robots.txt", "/a%20b"),
+            requested=("/robots.txt", "/a%20b"),
         ),
         unreachable(
             "redirects to a `Location` with a control character in it",
             _raw_location(b"/a\x01b", "/"),
-            says="control characters",
+            error="control characters",
         ),
         unreachable(
             "redirects without a `Location`",
             answering(Reply(status=302)),
-            says="Location",
+            error="Location",
         ),
-        unreachable("redirects to an empty `Location`", _to("", "/"), says="Location"),
+        unreachable("redirects to an empty `Location`", _to("", "/"), error="Location"),
         unreachable(
             "returns 304 to an unconditional request",
             answering(Raw(head("304 Not Modified"), Connection.hang)),
@@ -168,51 +168,53 @@ REDIRECTS = Group(
         unreachable(
             "returns 304 with a `Location`, which is not followed",
             answering(Raw(head("304 Not Modified", "Location: /a"), Connection.hang)),
-            asked=("/robots.txt",),
+            requested=("/robots.txt",),
         ),
         unreachable(
             "sends two `Location` headers that differ",
-            _to_two_places("/a", "/b"),
-            says="2 different Location headers",
+            _to_two_locations("/a", "/b"),
+            error="2 different Location headers",
         ),
-        rules_decide(
-            "sends the same `Location` header twice", _to_two_places("/a", "/a")
+        rules_apply(
+            "sends the same `Location` header twice", _to_two_locations("/a", "/a")
         ),
-        unreachable("redirects to `ftp:`", _to("ftp://127.0.0.1/a", "/"), says="'ftp'"),
-        unreachable("redirects to `file:`", _to("file:///etc/passwd", "/"), says=""),
-        unreachable("redirects to `data:`", _to("data:,User-agent", "/"), says=""),
         unreachable(
-            "redirects to `javascript:`", _to("javascript:alert(1)", "/"), says=""
+            "redirects to `ftp:`", _to("ftp://127.0.0.1/a", "/"), error="'ftp'"
         ),
-        unreachable("redirects to a URL without a host", _to("http://", "/"), says=""),
+        unreachable("redirects to `file:`", _to("file:///etc/passwd", "/"), error=""),
+        unreachable("redirects to `data:`", _to("data:,User-agent", "/"), error=""),
+        unreachable(
+            "redirects to `javascript:`", _to("javascript:alert(1)", "/"), error=""
+        ),
+        unreachable("redirects to a URL without a host", _to("http://", "/"), error=""),
         unreachable(
             "redirects to an impossible port, `:99999`",
             _to("http://127.0.0.1:99999/", "/"),
-            says="",
+            error="",
         ),
-        unavailable("redirects to itself", _to("/robots.txt", "/"), says="loop"),
+        unavailable("redirects to itself", _to("/robots.txt", "/"), error="loop"),
         unavailable(
-            "redirects to itself with a fragment, `#`", _to("#", "/"), says="loop"
+            "redirects to itself with a fragment, `#`", _to("#", "/"), error="loop"
         ),
         unavailable(
             "redirects to itself with a cookie, and serves the rules for it",
             answering(_to_itself_with_a_cookie),
-            says="loop",
-            asked=("/robots.txt",),
+            error="loop",
+            requested=("/robots.txt",),
         ),
-        unavailable("redirects back and forth", _between_two, says="loop"),
+        unavailable("redirects back and forth", _between_two, error="loop"),
         unavailable(
             "redirects to a new path each time",
-            _growing,
-            says="more than 5 redirects",
-            asked=("/robots.txt", "/a", "/aa", "/aaa", "/aaaa", "/aaaaa"),
+            _to_ever_longer_paths,
+            error="more than 5 redirects",
+            requested=("/robots.txt", "/a", "/aa", "/aaa", "/aaaa", "/aaaaa"),
         ),
-        rules_decide("redirects across six hosts, five times", _across_hosts(6)),
+        rules_apply("redirects across six hosts, five times", _across_hosts(6)),
         unavailable(
             "redirects across seven hosts, six times",
             _across_hosts(7),
-            says="more than 5 redirects",
+            error="more than 5 redirects",
         ),
-        rules_decide("redirects from http to https and back to http", _to_tls_and_back),
+        rules_apply("redirects from http to https and back to http", _to_tls_and_back),
     ),
 )

@@ -1,4 +1,4 @@
-"""The kinds of rows that the tables of faults are made of, and parts of answers."""
+"""Builders for the common kinds of faults and for parts of responses."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from tests.servers.loopback import Answer
 
 SHORT_DEADLINE = 0.1
-"""For what only the deadline ends, seconds."""
+"""The deadline, in seconds, of fetches that only the deadline ends."""
 
 _MEBIBYTE = 2**20
 
-# A fetch without a body to keep has little to remember; the buffers of sockets and
-# what an import loads for the first time come to less than this.
+# A fetch that keeps no body needs little memory: socket buffers and first-time
+# imports stay below this.
 _MEMORY_WITHOUT_A_BODY = 2 * _MEBIBYTE
 
 
 def answering(answer: Answer, **options: Any) -> Callable[[Stage], str]:  # noqa: ANN401 (those of Stage.serve)
-    """One server, which answers everything in one way."""
+    """One server that gives the same answer to every request."""
 
     def arrange(stage: Stage) -> str:
         return stage.serve(answer, **options).url
@@ -33,8 +33,8 @@ def answering(answer: Answer, **options: Any) -> Callable[[Stage], str]:  # noqa
     return arrange
 
 
-def rules_decide(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault:  # noqa: ANN401 (those of Fault)
-    """The file is had in spite of it."""
+def rules_apply(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault:  # noqa: ANN401 (those of Fault)
+    """The file is fetched in spite of the fault, and its rules apply."""
     return Fault(
         name=name,
         arrange=arrange,
@@ -46,7 +46,7 @@ def rules_decide(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fau
 
 
 def no_rules(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault:  # noqa: ANN401 (those of Fault)
-    """A file is had, and says nothing."""
+    """A file is fetched, but it contains no rules."""
     return Fault(
         name=name,
         arrange=arrange,
@@ -58,7 +58,7 @@ def no_rules(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault: 
 
 
 def unavailable(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault:  # noqa: ANN401 (those of Fault)
-    """There is no file."""
+    """The fetch shows that there is no file."""
     return Fault(
         name=name,
         arrange=arrange,
@@ -70,7 +70,7 @@ def unavailable(name: str, arrange: Callable[[Stage], str], **more: Any) -> Faul
 
 
 def unreachable(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault:  # noqa: ANN401 (those of Fault)
-    """Nobody knows whether there is a file."""
+    """The fetch does not show whether there is a file."""
     return Fault(
         name=name,
         arrange=arrange,
@@ -82,16 +82,16 @@ def unreachable(name: str, arrange: Callable[[Stage], str], **more: Any) -> Faul
 
 
 def timed_out(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault:  # noqa: ANN401 (those of Fault)
-    """Nobody knows, and only the deadline ends the waiting."""
+    """Unreachable, because only the deadline ends the fetch."""
     return unreachable(
         name,
         arrange,
-        **{"says": "no response within", "deadline": SHORT_DEADLINE, **more},
+        **{"error": "no response within", "deadline": SHORT_DEADLINE, **more},
     )
 
 
 def refused(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault:  # noqa: ANN401 (those of Fault)
-    """The address guard did not let a connection be made."""
+    """The address guard prevents a connection."""
     return Fault(
         name=name,
         arrange=arrange,
@@ -99,7 +99,7 @@ def refused(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault:  
         access=AccessResult.REFUSED,
         reason=Reason.ADDRESS_REFUSED,
         **{
-            "says": "the address guard refused",
+            "error": "the address guard refused",
             "max_memory": _MEMORY_WITHOUT_A_BODY,
             **more,
         },
@@ -107,14 +107,14 @@ def refused(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault:  
 
 
 def head(status: str, *lines: str) -> bytes:
-    """A status line, header lines, and the empty line."""
+    """A status line, header lines and the empty line after them."""
     return "\r\n".join([f"HTTP/1.1 {status}", *lines, "", ""]).encode()
 
 
 def flood(
     data: bytes, times: int, then: Callable[[Connection], None] = Connection.hang
 ) -> Callable[[Connection], None]:
-    """Sends `data` so many times, as fast as they are taken."""
+    """Send `data` `times` times, as fast as the client reads it."""
 
     def send(connection: Connection) -> None:
         for _ in range(times):

@@ -1,4 +1,4 @@
-"""Servers that play one fault, and count the bytes that they get rid of."""
+"""The servers of one fault, which count the bytes they send."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
     from tests.servers.loopback import Answer, Request
 
-# So little may wait in the sending system: what was sent is then about what was
-# read, and not what a generous buffer took from the server.
+# With a small send buffer, the bytes sent are about as many as the client read; a
+# large one would accept far more from the server.
 _SEND_BUFFER_BYTES = 32_768
 
-# A sent piece is counted whole, so it must be small.
+# A piece is counted only once all of it is sent, so it must be small.
 _PIECE_BYTES = 16_384
 
 
-# In a process of its own: SQLite closes no file of a process that has a lock on it.
+# Runs in its own process: SQLite closes no file that the same process has locked.
 _LOCK = """
 import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -40,15 +40,14 @@ sys.stdin.read()
 
 
 class Stage:
-    """Starts servers, and locks files, until its `with` block ends.
+    """Runs servers and locks files until its `with` block ends.
 
     Attributes:
-        servers: in the order in which they were started.
-        has_tls: whether any of them speaks TLS.
+        servers: in the order they were started.
+        has_tls: whether any server uses TLS.
     """
 
     def __init__(self) -> None:
-        """Start nothing yet."""
         self.servers: list[LoopbackServer] = []
         self.has_tls = False
         self._exits = ExitStack()
@@ -56,11 +55,10 @@ class Stage:
         self._sent = 0
 
     def __enter__(self) -> Self:
-        """Servers may be started now."""
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        """Stop all servers, and end all locks."""
+        """Stop all servers and release all locks."""
         self._exits.close()
 
     def serve(
@@ -71,7 +69,7 @@ class Stage:
         ssl_context: ssl.SSLContext | None = None,
         reads_requests: bool = True,
     ) -> LoopbackServer:
-        """A server that answers with `answer`; the rest as for `LoopbackServer`."""
+        """Start a server that answers with `answer`; options as in `LoopbackServer`."""
         server = LoopbackServer(
             partial(self._answer, answer),
             host=host,
@@ -83,13 +81,13 @@ class Stage:
         return self._exits.enter_context(server)
 
     def bind(self, *, host: str = "127.0.0.1") -> int:
-        """A port where connections are taken by the system and by nobody else."""
+        """A port that queues connections without ever accepting them."""
         listener = self._exits.enter_context(socket.create_server((host, 0)))
         port: int = listener.getsockname()[1]
         return port
 
     def locked_file(self, *, is_store: bool) -> Path:
-        """A file that nobody else may write: a store of ours, or a new one."""
+        """A file locked by another process: an existing store, or a new file."""
         folder = self._exits.enter_context(tempfile.TemporaryDirectory())
         path = Path(folder, "robots.db")
         if is_store:
@@ -107,17 +105,17 @@ class Stage:
 
     @property
     def sent(self) -> int:
-        """Bytes of HTTP that the servers sent until now."""
+        """The bytes that the servers have sent so far, counted above TLS."""
         with self._counting:
             return self._sent
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def requested(self) -> tuple[str, ...]:
         """The targets of all requests, server by server."""
         return tuple(target for server in self.servers for target in server.targets)
 
     def is_left_alone(self) -> bool:
-        """Whether all connections end, soon if not yet."""
+        """Whether all connections end within a while."""
         return all(server.is_left_alone() for server in self.servers)
 
     def _answer(self, answer: Answer, request: Request, connection: Connection) -> None:
@@ -129,7 +127,7 @@ class Stage:
 
 
 class _Counted(Connection):
-    """Another connection, with each byte counted that leaves."""
+    """Wraps a connection and counts the bytes it sends."""
 
     def __init__(self, connection: Connection, count: Callable[[int], None]) -> None:
         self._connection = connection
@@ -149,11 +147,11 @@ class _Counted(Connection):
         return _Counted(super().accept(listener), self._count)
 
     def send(self, data: bytes) -> None:
-        left = memoryview(data)
-        while left:
-            sent = self._socket.send(left[:_PIECE_BYTES])
+        unsent = memoryview(data)
+        while unsent:
+            sent = self._socket.send(unsent[:_PIECE_BYTES])
             self._count(sent)
-            left = left[sent:]
+            unsent = unsent[sent:]
 
     def send_for_ever(self, data: bytes) -> None:
         while True:

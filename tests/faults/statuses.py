@@ -1,4 +1,4 @@
-"""Answers that are no 200, with bodies that nobody should read."""
+"""Statuses other than 200, and bodies that should not be read to the end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.faults.rows import (
     answering,
     head,
     no_rules,
-    rules_decide,
+    rules_apply,
     unavailable,
     unreachable,
 )
@@ -23,7 +23,7 @@ _PIECE = 16_384
 
 _NOT_FOUND = b"<html><head><title>404 Page not found</title></head></html>"
 _ABOUT_NOT_FOUND = b"<title>How to fix 404 not found errors</title><h1>Down</h1>"
-_SORRY = b"<html><head><title>Something went wrong</title></head></html>"
+_ERROR_PAGE = b"<html><head><title>Something went wrong</title></head></html>"
 
 
 def _with_endless_body(status: str, *lines: str) -> Answer:
@@ -70,7 +70,7 @@ STATUSES = Group(
         ),
         unreachable(
             "returns 500 with another page",
-            answering(Reply(status=500, body=_SORRY)),
+            answering(Reply(status=500, body=_ERROR_PAGE)),
         ),
         unreachable(
             "returns 500 with an endless page",
@@ -78,10 +78,10 @@ STATUSES = Group(
         ),
         unreachable(
             "returns 503 with a page that comes one byte at a time",
-            answering(Raw(head("503 Later") + _SORRY[:9], dripping(b"x"))),
+            answering(Raw(head("503 Later") + _ERROR_PAGE[:9], dripping(b"x"))),
             deadline=4.0,
         ),
-        rules_decide(
+        rules_apply(
             "redirects with an endless body",
             answering(
                 Routes(
@@ -92,7 +92,7 @@ STATUSES = Group(
                 )
             ),
         ),
-        rules_decide(
+        rules_apply(
             "redirects with 10 GB",
             answering(
                 Routes(

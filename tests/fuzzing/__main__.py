@@ -3,8 +3,8 @@
     python -m tests.fuzzing robotstxt --seconds 600
     python -m tests.fuzzing robotstxt --replay crash-0123abcd
 
-Stops at the first input on which the target raises, prints a small one that
-raises the same, and keeps the whole one.
+Stops at the first failure, prints a small input that reproduces it, and saves the full
+input.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 _TABLE = "tests.fuzzing.targets"
 
-# libFuzzer gives up on an input after so long, if the target itself does not.
+# libFuzzer reports an input that takes longer, even if the target itself does not.
 _TIMEOUT_SECONDS = 60
 
 
 def main() -> int:
-    """Fuzz, or replay: 0 if nothing was found. Fuzzing ends the process itself."""
+    """Fuzz or replay; 0 if nothing was found. Fuzzing exits the process."""
     parser = _parser()
-    chosen = parser.parse_args()
-    if chosen.replay:
-        target = _target(parser, chosen.target, import_module(_TABLE).TARGETS)
-        return _replayed(target, chosen.replay)
+    options = parser.parse_args()
+    if options.replay:
+        target = _target(parser, options.target, import_module(_TABLE).TARGETS)
+        return _replay(target, options.replay)
     try:
         atheris = import_module("atheris")
     except ImportError:
         parser.error("expected atheris: pip install -e '.[test,fuzz]'")
     with atheris.instrument_imports(include=["robotsgate"]):
-        targets = import_module(_TABLE).TARGETS  # which imports robotsgate
-    target = _target(parser, chosen.target, targets)
+        targets = import_module(_TABLE).TARGETS  # imports robotsgate
+    target = _target(parser, options.target, targets)
     atheris.Setup(
-        [sys.argv[0], *_libfuzzer_arguments(target, chosen)], _reporting(target.check)
+        [sys.argv[0], *_libfuzzer_arguments(target, options)], _reporting(target.check)
     )
     atheris.Fuzz()
     return 0
@@ -55,19 +55,19 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("target", help="a name from the table in targets.py")
+    parser.add_argument("target", help="a target name from targets.py")
     length = parser.add_mutually_exclusive_group()
-    length.add_argument("--seconds", type=int, help="how long; 60 if nothing is said")
-    length.add_argument("--runs", type=int, help="how many executions instead")
+    length.add_argument("--seconds", type=int, help="how long to run; default: 60")
+    length.add_argument("--runs", type=int, help="run this many inputs instead")
     parser.add_argument(
-        "--corpus", type=Path, help="a folder of inputs, to begin with and to add to"
+        "--corpus", type=Path, help="folder with initial inputs; new ones are added"
     )
     parser.add_argument(
         "--replay",
         type=Path,
         nargs="+",
         metavar="INPUT",
-        help="check these files, or those of these folders; needs no atheris",
+        help="check these files or folders of files; does not need atheris",
     )
     return parser
 
@@ -76,30 +76,30 @@ def _target(
     parser: argparse.ArgumentParser, name: str, targets: Mapping[str, Target]
 ) -> Target:
     if name not in targets:
-        parser.error(f"expected a target of {', '.join(targets)}, got {name!r}")
+        parser.error(f"expected one of {', '.join(targets)}, got {name!r}")
     return targets[name]
 
 
-def _libfuzzer_arguments(target: Target, chosen: argparse.Namespace) -> list[str]:
-    """What libFuzzer is told; seeds, dictionary and findings lie in a new folder."""
-    folder = Path(tempfile.mkdtemp(prefix=f"fuzzing-{chosen.target}-"))
+def _libfuzzer_arguments(target: Target, options: argparse.Namespace) -> list[str]:
+    """The arguments for libFuzzer; creates a folder for seeds and findings."""
+    folder = Path(tempfile.mkdtemp(prefix=f"fuzzing-{options.target}-"))
     sys.stderr.write(f"inputs and findings: {folder}\n")
-    corpus: Path = chosen.corpus or folder / "corpus"
+    corpus: Path = options.corpus or folder / "corpus"
     seeds, words = folder / "seeds", folder / "words"
-    for one in (corpus, seeds):
-        one.mkdir(parents=True, exist_ok=True)
+    for path in (corpus, seeds):
+        path.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(target.seeds):
         (seeds / str(number)).write_bytes(seed)
     words.write_text(
         "".join(
-            '"' + "".join(f"\\x{octet:02x}" for octet in word) + '"\n'
+            '"' + "".join(f"\\x{byte:02x}" for byte in word) + '"\n'
             for word in target.words
         ),
         encoding="ascii",
     )
-    limit = f"-max_total_time={chosen.seconds or 60}"
-    if chosen.runs is not None:
-        limit = f"-runs={chosen.runs}"
+    limit = f"-max_total_time={options.seconds or 60}"
+    if options.runs is not None:
+        limit = f"-runs={options.runs}"
     return [
         str(corpus),
         str(seeds),
@@ -113,7 +113,7 @@ def _libfuzzer_arguments(target: Target, chosen: argparse.Namespace) -> list[str
 
 
 def _reporting(check: Callable[[bytes], None]) -> Callable[[bytes], None]:
-    """`check`, which prints a small input before it lets an exception out."""
+    """Wrap `check` so that it prints a small input before it raises."""
 
     def check_and_report(data: bytes) -> None:
         try:
@@ -125,8 +125,8 @@ def _reporting(check: Callable[[bytes], None]) -> Callable[[bytes], None]:
     return check_and_report
 
 
-def _replayed(target: Target, paths: Sequence[Path]) -> int:
-    """Check the inputs of `paths`: 1 if any of them is a finding."""
+def _replay(target: Target, paths: Sequence[Path]) -> int:
+    """Check the inputs in `paths`; 1 if any of them fails."""
     files = [
         file
         for path in paths
@@ -153,7 +153,7 @@ def _report(check: Callable[[bytes], None], data: bytes) -> None:
 
 
 def _smaller(check: Callable[[bytes], None], data: bytes) -> bytes:
-    """A part of `data` on which `check` raises at the same place."""
+    """A part of `data` for which `check` raises at the same frame."""
     failure = _failure(check, data)
     size = max(len(data) // 2, 1)
     while True:
@@ -170,12 +170,12 @@ def _smaller(check: Callable[[bytes], None], data: bytes) -> bytes:
 
 
 def _failure(check: Callable[[bytes], None], data: bytes) -> str | None:
-    """What `check` raises and where; `None` where it raises nothing."""
+    """What `check` raises, and where; `None` if it does not raise."""
     try:
         check(data)
-    except Exception as error:  # noqa: BLE001 (whatever it is, it is the finding)
-        place = extract_tb(error.__traceback__)[-1]
-        return f"{type(error).__name__} in {place.name}, line {place.lineno}"
+    except Exception as error:  # noqa: BLE001 (any error is a finding)
+        frame = extract_tb(error.__traceback__)[-1]
+        return f"{type(error).__name__} in {frame.name}, line {frame.lineno}"
     return None
 
 

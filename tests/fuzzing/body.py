@@ -1,4 +1,4 @@
-"""Fuzzes the decoding of bodies: gzip, deflate, none, in chunks, up to a limit."""
+"""Fuzzes body decoding: gzip, deflate or none, in chunks, up to a limit."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _UNKNOWN = frozenset(_CODINGS[-2:])
 _GZIP_MAGIC = b"\x1f\x8b"
 _WINDOW_GZIP, _WINDOW_ZLIB, _WINDOW_RAW = 31, 15, -15
 
-# Further octets would be refused for decoding to hardly anything.
-_MOST_CODED_OCTETS = 60_000
+# More bytes that decode to almost nothing would be refused.
+_MAX_CODED_BYTES = 60_000
 
 
 def check(data: bytes) -> None:
-    """Decode what follows four octets, which choose how."""
-    options, rest = data[:4].ljust(4, b"\0"), data[4 : 4 + _MOST_CODED_OCTETS]
+    """Decode what follows the first four bytes, which choose the options."""
+    options, rest = data[:4].ljust(4, b"\0"), data[4 : 4 + _MAX_CODED_BYTES]
     coding = _CODINGS[options[0] % len(_CODINGS)]
-    wire = _coded(rest, coding) if options[0] >= 128 else rest
+    wire = _encode(rest, coding) if options[0] >= 128 else rest
     chunk_size = options[1] or max(len(wire), 1)
     max_bytes = 1 + int.from_bytes(options[2:4], "big")
     body, is_refused = in_time(
-        "decoding", lambda: _decoded(wire, chunk_size, coding, max_bytes)
+        "decoding", lambda: _decode(wire, chunk_size, coding, max_bytes)
     )
-    expected, is_whole = _plainly_decoded(wire, coding)
+    expected, is_whole = _decode_slowly(wire, coding)
     assert len(body) <= max_bytes
     assert body == expected[: len(body)]
     if is_refused:
@@ -39,10 +39,10 @@ def check(data: bytes) -> None:
     _check_coding(coding)
 
 
-def _decoded(
+def _decode(
     wire: bytes, chunk_size: int, coding: str, max_bytes: int
 ) -> tuple[bytes, bool]:
-    """What is decoded of `wire`, and whether the rest is refused."""
+    """Decode `wire`; also return whether the rest is refused."""
     body = Body(200, [("content-encoding", coding)], max_bytes=max_bytes)
     try:
         for start in range(0, len(wire), chunk_size):
@@ -55,14 +55,14 @@ def _decoded(
     return bytes(body), False
 
 
-def _coded(body: bytes, coding: str) -> bytes:
+def _encode(body: bytes, coding: str) -> bytes:
     if "gzip" in coding.lower():
         return gzip.compress(body, mtime=0)
     return zlib.compress(body) if coding == "deflate" else body
 
 
-def _plainly_decoded(wire: bytes, coding: str) -> tuple[bytes, bool]:
-    """As much as can be decoded, octet by octet, and whether that is all."""
+def _decode_slowly(wire: bytes, coding: str) -> tuple[bytes, bool]:
+    """Decode byte by byte as far as possible; also return whether that is all."""
     name = coding.strip().lower()
     if not wire or name in {"", "identity"}:
         return wire, True
@@ -81,16 +81,16 @@ def _plainly_decoded(wire: bytes, coding: str) -> tuple[bytes, bool]:
 
 
 def _member(wire: bytes, window: int) -> tuple[bytes, bool, bytes]:
-    """What it decodes to, whether it ends, and what follows it."""
+    """Decode one member; also return whether it ends, and what follows it."""
     inflate = zlib.decompressobj(window)
     decoded = bytearray()
-    for place in range(len(wire)):
+    for position in range(len(wire)):
         try:
-            decoded += inflate.decompress(wire[place : place + 1])
+            decoded += inflate.decompress(wire[position : position + 1])
         except zlib.error:
             return bytes(decoded), False, b""
         if inflate.eof:
-            return bytes(decoded), True, wire[place + 1 :]
+            return bytes(decoded), True, wire[position + 1 :]
     return bytes(decoded), False, b""
 
 

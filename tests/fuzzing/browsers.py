@@ -1,4 +1,4 @@
-"""What the WHATWG URL parser can-ada makes of a URL, as far as it can judge ours."""
+"""How can-ada, a WHATWG URL parser, reads a URL, for comparison with ours."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _PORTS = {"http:": 80, "https:": 443, "ftp:": 21}
 def dialled_by_browsers(
     url: str, *, base: str | None = None
 ) -> tuple[Origin, str] | None:
-    """The origin, and the target in our spelling; `None` where there is no telling.
+    """The origin and the normalized target; `None` if can-ada cannot tell.
 
     Args:
-        url: an absolute URL, or one that is relative to `base`.
-        base: where a redirect comes from.
+        url: an absolute URL, or one relative to `base`.
+        base: the URL that redirects to `url`.
 
     Raises:
         ValueError: browsers would not dial it.
     """
-    if not _is_judge_of(url) or not (base is None or can_ada.can_parse(base)):
+    if not _is_comparable(url) or not (base is None or can_ada.can_parse(base)):
         return None
     parsed = can_ada.parse(url) if base is None else can_ada.parse(base) + url
     origin = Origin(
@@ -34,20 +34,20 @@ def dialled_by_browsers(
         host=parsed.hostname.removesuffix("."),
         port=int(parsed.port or _PORTS[parsed.protocol]),
     )
-    # can-ada 3.0 leaves the dot segments of //.a/. alone.
+    # can-ada 3.0 does not resolve the dot segments of //.a/.
     return origin, as_browsers_spell_it(resolved(parsed.pathname) + parsed.search)
 
 
 def as_browsers_spell_it(target: str) -> str:
-    """`target` in our spelling, but for "'", which browsers escape in queries."""
+    """`target`, normalized except for "'", which browsers escape in queries."""
     return normalised_target(target).replace("%27", "'").removesuffix("?")
 
 
-def _is_judge_of(url: str) -> bool:
-    """Whether can-ada takes `url`, and maps its letters as our IDNA tables do.
+def _is_comparable(url: str) -> bool:
+    """Whether can-ada accepts `url` and maps its letters as our IDNA tables do.
 
-    It takes no lone surrogates; and tables of different editions of Unicode differ
-    in a few letters.
+    It rejects lone surrogates, and the tables of Unicode versions differ in a few
+    letters.
     """
     has_surrogates = any("\ud800" <= character <= "\udfff" for character in url)
     return not has_surrogates and "\u1e9e" not in unicodedata.normalize(

@@ -1,4 +1,4 @@
-"""Fuzzes the bytes of stored entries: read whole and lasting, or refused."""
+"""Fuzzes stored entries: they survive a round trip or are rejected."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from robotsgate.caching._outcome import AccessResult, FailureKind
 from tests.fuzzing.target import Target, as_text, fields, in_time, joined
 
 _ORIGIN = "https://example.com"
-_BYTES_BEFORE_CHECKED = 5
+_CHECKED_FROM = 5
 _MAX_BYTES = 512_000
 
 
 def check(data: bytes) -> None:
-    """Read bytes under a key: as they are, with the right checksum, as a head."""
+    """Decode bytes as they are, with a valid checksum, and as the head of an entry."""
     origin, terms, stored = fields(data, 3)
     key = as_text(origin), as_text(terms)
     _check_bytes(stored, key)
-    head, _, packed = stored[_BYTES_BEFORE_CHECKED + 4 :].partition(b"}}")
+    head, _, packed = stored[_CHECKED_FROM + 4 :].partition(b"}}")
     written = head + b"}}"
     for checked in (
-        stored[_BYTES_BEFORE_CHECKED:],
+        stored[_CHECKED_FROM:],
         len(written).to_bytes(4, "big") + written + packed,
     ):
-        entry = _check_bytes(_sealed(checked, key), key)
+        entry = _check_bytes(_with_checksum(checked, key), key)
         if entry is not None:
-            _check_damage(encode(entry), key, place=zlib.crc32(data))
+            _check_damage(encode(entry), key, position=zlib.crc32(data))
 
 
 def _read(data: bytes, key: tuple[str, str]) -> Entry:
@@ -36,7 +36,7 @@ def _read(data: bytes, key: tuple[str, str]) -> Entry:
 
 
 def _check_bytes(data: bytes, key: tuple[str, str]) -> Entry | None:
-    """The entry that `data` is, if it is one; it must last."""
+    """Decode `data`; an entry must survive a round trip."""
     try:
         entry = in_time("reading", lambda: _read(data, key))
     except CodecError:
@@ -44,34 +44,34 @@ def _check_bytes(data: bytes, key: tuple[str, str]) -> Entry | None:
     assert (entry.origin, entry.terms) == key
     if entry.answer is not None and entry.answer.packed is not None:
         assert len(entry.answer.packed.body) <= _MAX_BYTES
-    again = in_time("writing", lambda: encode(entry))
-    later = _read(again, key)
-    assert later == entry
-    assert repr(later) == repr(entry)
-    assert encode(later) == again
+    encoded = in_time("writing", lambda: encode(entry))
+    copy = _read(encoded, key)
+    assert copy == entry
+    assert repr(copy) == repr(entry)
+    assert encode(copy) == encoded
     return entry
 
 
-def _check_damage(data: bytes, key: tuple[str, str], *, place: int) -> None:
-    """One changed bit, a lost end and another key are noticed."""
+def _check_damage(data: bytes, key: tuple[str, str], *, position: int) -> None:
+    """Check that a changed bit, a missing end and a different key are detected."""
     origin, terms = key
     changed = bytearray(data)
-    changed[place // 8 % len(data)] ^= 1 << place % 8
-    for wrong, other in (
+    changed[position // 8 % len(data)] ^= 1 << position % 8
+    for damaged, other_key in (
         (bytes(changed), key),
-        (data[: place % len(data)], key),
+        (data[: position % len(data)], key),
         (data, (origin + "/", terms)),
         (data, (origin, terms + "x")),
     ):
         try:
-            entry = _read(wrong, other)
+            entry = _read(damaged, other_key)
         except CodecError:
             continue
-        raise AssertionError(f"damaged bytes are {entry!r}")
+        raise AssertionError(f"damaged bytes were read as {entry!r}")
 
 
-def _sealed(checked: bytes, key: tuple[str, str]) -> bytes:
-    """`checked` with the version and the checksum of an entry under `key`."""
+def _with_checksum(checked: bytes, key: tuple[str, str]) -> bytes:
+    """`checked` with a version and a valid checksum for `key`."""
     seed = zlib.crc32(key_of(*key).encode("utf-8", "surrogatepass"))
     return bytes([VERSION]) + zlib.crc32(checked, seed).to_bytes(4, "big") + checked
 

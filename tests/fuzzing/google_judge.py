@@ -1,4 +1,4 @@
-"""What Google's own parser and matcher make of a robots.txt, line by line."""
+"""How Google's own parser and matcher read a robots.txt, line by line."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from jwm.robotstxt import googlebot  # type: ignore[import-untyped]  # C++ inside
 
-_READ_BY_US_ONLY = {"crawl-delay", "request-rate"}
+_IGNORED_BY_GOOGLE = {"crawl-delay", "request-rate"}
 _ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
 _OUTSIDE_ASCII = re.compile(rb"[\x80-\xff]")
 
 
 @dataclass(frozen=True, slots=True)
 class GoogleGroup:
-    """The first line of a group, its tokens, and rules as (line, allows, pattern)."""
+    """A group's first line, its tokens, and its rules as (line, is_allow, pattern)."""
 
     line: int
     tokens: list[str] = field(default_factory=list)
@@ -31,7 +31,7 @@ class GoogleFile:
 
 
 def google_answer(body: bytes, agent: str, url: str) -> tuple[bool, int]:
-    """Whether Google's matcher allows, and the line that decides; 0 for none."""
+    """Whether Google's matcher allows the URL, and the decisive line, or 0."""
     matcher = googlebot.RobotsMatcher()
     is_allowed = matcher.OneAgentAllowedByRobots(
         body,
@@ -42,13 +42,13 @@ def google_answer(body: bytes, agent: str, url: str) -> tuple[bool, int]:
 
 
 def google_file(body: bytes) -> GoogleFile | None:
-    """`body` as Google's parser reads it; `None` where its wheel cannot tell.
+    """`body` as Google's parser reads it; `None` if it is not UTF-8.
 
-    It hands out text, and cannot where a field or a value is not in UTF-8.
+    The wheel's callbacks take text, so it fails if a field or a value is not UTF-8.
     """
     listener = _Listener()
     try:
-        body.decode("utf-8")  # the wheel leaks four kilobytes where it raises itself
+        body.decode("utf-8")  # the wheel itself would leak 4 kB
         googlebot.ParseRobotsTxt(body, listener)
     except UnicodeDecodeError:
         return None
@@ -56,13 +56,13 @@ def google_file(body: bytes) -> GoogleFile | None:
 
 
 def google_spelling(pattern: str) -> str:
-    """`pattern` as Google's parser hands it to its matcher."""
+    """`pattern` as Google's parser passes it to its matcher."""
     upper = _ESCAPE.sub(lambda escape: escape[0].upper(), pattern.encode())
-    return _OUTSIDE_ASCII.sub(lambda octet: b"%%%02X" % octet[0][0], upper).decode()
+    return _OUTSIDE_ASCII.sub(lambda byte: b"%%%02X" % byte[0][0], upper).decode()
 
 
 class _Listener(googlebot.RobotsParseHandler):  # type: ignore[misc]  # untyped
-    """Collects; the names of its methods are Google's."""
+    """Collects what the parser reports; Google chose the method names."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class _Listener(googlebot.RobotsParseHandler):  # type: ignore[misc]  # untyped
 
     def HandleUnknownAction(self, line: int, action: str, value: str) -> None:  # noqa: N802
         key = action.encode().lower().decode()
-        if key not in _READ_BY_US_ONLY:
+        if key not in _IGNORED_BY_GOOGLE:
             self.file.others.append((line, key, value))
 
     def ReportLineMetadata(self, line: int, metadata: object) -> None:  # noqa: N802

@@ -1,6 +1,6 @@
-"""Fuzzes what is made of a response's headers and of its error page.
+"""Fuzzes how response headers and error pages are read.
 
-A value may be anything; what comes out must lie within the policy's limits.
+Values may be anything; the results must be within the policy's limits.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PAGE = f"{_ORIGIN}/page"
 _NO_RULES = RobotsTxt.parse("")
 
 _NOW = 1_800_000_000.0
-_DIGITS_OF_A_CLOCK = 11
+_MAX_CLOCK_DIGITS = 11
 
 _DIGITS = re.compile(r"[0-9]{1,9}")
 _DIRECTIVE = re.compile(
@@ -63,14 +63,14 @@ _MONTHS = list(calendar.month_abbr)
 
 def check(data: bytes) -> None:
     """Read one response under each policy."""
-    *values, clock, status_octets, page = fields(data, len(_NAMES) + 3)
+    *values, clock, status_bytes, page = fields(data, len(_NAMES) + 3)
     headers = {
         name: as_header(value)
         for name, value in zip(_NAMES, values, strict=True)
         if value
     }
-    now = float(_number(clock, _DIGITS_OF_A_CLOCK, _NOW))
-    status = int(_number(status_octets, 3, 200))
+    now = float(_number(clock, _MAX_CLOCK_DIGITS, _NOW))
+    status = int(_number(status_bytes, 3, 200))
     answer = Answered(status=max(status, 100), headers=headers, body=page)
     for value in headers.values():
         _check_date(value)
@@ -82,12 +82,12 @@ def check(data: bytes) -> None:
     for policy in _POLICIES:
         _check_lifetime(headers, now, policy)
         _check_retry(headers, now, policy)
-    # One of them, because this takes most of the time.
+    # Only one policy, because this check is the slowest.
     _check_entry(answer, now, _POLICIES[zlib.crc32(data) % len(_POLICIES)])
 
 
-def _number(octets: bytes, digits: int, default: float) -> float:
-    return int(octets[:digits]) if octets[:digits].isdigit() else default
+def _number(data: bytes, digits: int, default: float) -> float:
+    return int(data[:digits]) if data[:digits].isdigit() else default
 
 
 def _check_date(value: str) -> None:
@@ -101,14 +101,14 @@ def _check_date(value: str) -> None:
         expected = datetime(
             int(year), _MONTHS.index(month), int(day), *map(int, rest), tzinfo=UTC
         )
-    except ValueError:  # no such day, or a leap second
+    except ValueError:  # an impossible date, or a leap second
         return
     if expected.year >= 100:
         assert date == expected.timestamp()
 
 
 def _check_coding(value: str) -> None:
-    """What was not asked for is refused, in few words."""
+    """Check that an unknown coding is refused, with a short message."""
     message = ""
     try:
         check_coding(value)
@@ -128,43 +128,43 @@ def _check_lifetime(headers: Mapping[str, str], now: float, policy: Policy) -> N
         policy.min_lifetime <= lifetime <= policy.max_lifetime
         or lifetime == policy.default_lifetime
     )
-    asked = _lifetime_of_well_formed(headers)
-    if asked is not None:
-        assert lifetime == min(max(asked, policy.min_lifetime), policy.max_lifetime)
+    requested = _well_formed_lifetime(headers)
+    if requested is not None:
+        assert lifetime == min(max(requested, policy.min_lifetime), policy.max_lifetime)
     if not headers:
         assert lifetime == policy.default_lifetime
 
 
-def _lifetime_of_well_formed(headers: Mapping[str, str]) -> float | None:
-    """What a Cache-Control asks for, seconds; `None` where it is odd, or asks not."""
-    value, place = headers.get("cache-control", ""), 0
+def _well_formed_lifetime(headers: Mapping[str, str]) -> float | None:
+    """The lifetime from a well-formed Cache-Control, in seconds; otherwise `None`."""
+    value, position = headers.get("cache-control", ""), 0
     directives: dict[str, str] = {}
-    while place < len(value):
-        found = _DIRECTIVE.match(value, place)
-        if found is None:
+    while position < len(value):
+        match = _DIRECTIVE.match(value, position)
+        if match is None:
             return None
-        directives.setdefault(found[1].lower(), (found[2] or "").strip('"'))
-        place = found.end()
+        directives.setdefault(match[1].lower(), (match[2] or "").strip('"'))
+        position = match.end()
     age = headers.get("age", "0")
     if directives.keys() & {"no-store", "no-cache"}:
         return 0
-    asked = directives.get("s-maxage", directives.get("max-age", ""))
+    requested = directives.get("s-maxage", directives.get("max-age", ""))
     first_age = age.partition(",")[0]
-    if not (_DIGITS.fullmatch(asked) and _DIGITS.fullmatch(first_age)):
+    if not (_DIGITS.fullmatch(requested) and _DIGITS.fullmatch(first_age)):
         return None
-    return int(asked) - int(first_age)
+    return int(requested) - int(first_age)
 
 
 def _check_retry(headers: Mapping[str, str], now: float, policy: Policy) -> None:
-    asked = retry_after(headers, now=now, policy=policy)
-    assert asked is None or asked <= policy.retry_after_max
+    requested = retry_after(headers, now=now, policy=policy)
+    assert requested is None or requested <= policy.retry_after_max
     value = headers.get("retry-after", "")
     if _DIGITS.fullmatch(value):
-        assert asked == min(int(value), policy.retry_after_max)
+        assert requested == min(int(value), policy.retry_after_max)
 
 
 def _check_entry(response: Answered, now: float, policy: Policy) -> None:
-    """What is kept of the response can be used, told to people, and sent as JSON."""
+    """Check that the entry is usable, and its verdict printable and valid JSON."""
     entry: Entry | None = None
     for ended_at in (now, now + 60):
         last = None if entry is None else entry.access
@@ -185,17 +185,17 @@ def _check_entry(response: Answered, now: float, policy: Policy) -> None:
         standing = in_force(entry, now=ended_at, policy=policy)
         assert standing.until <= entry.next_fetch_at
         match = _NO_RULES.match("ExampleBot", _PAGE)
-        told = explain(entry, standing, match, url=_PAGE, agent="ExampleBot")
-        assert str(told).isprintable()
-        assert json.dumps(told.as_dict(), allow_nan=False)
+        verdict = explain(entry, standing, match, url=_PAGE, agent="ExampleBot")
+        assert str(verdict).isprintable()
+        assert json.dumps(verdict.as_dict(), allow_nan=False)
         if entry.access in {AccessResult.UNREACHABLE, AccessResult.RESTRICTED}:
-            assert not told.allowed
+            assert not verdict.allowed
 
 
 def _seed(
     *, clock: bytes = b"", status: bytes = b"", page: bytes = b"", **values: bytes
 ) -> bytes:
-    """The input for headers by their names, with "_" for "-"."""
+    """The input for the given headers, with "_" for "-" in their names."""
     named = [values.get(name.replace("-", "_"), b"") for name in _NAMES]
     return joined(*named, clock, status, page)
 

@@ -1,4 +1,4 @@
-"""Fuzzes where a redirect leads: nowhere but to http and https, as browsers go."""
+"""Fuzzes redirects: they lead only to http and https, and as in browsers."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ _FIRST_URL = "https://example.com/robots.txt"
 
 
 def check(data: bytes) -> None:
-    """Follow a redirect to one place, and from there to another."""
+    """Follow two redirects in a row."""
     first, second = map(as_header, fields(data, 2))
-    url = _checked(_FIRST_URL, first)
-    _checked(url or _FIRST_URL, second)
+    url = _check_redirect(_FIRST_URL, first)
+    _check_redirect(url or _FIRST_URL, second)
 
 
-def _checked(url: str, location: str) -> str | None:
-    """Where a redirect from `url` leads; `None` for nowhere."""
+def _check_redirect(url: str, location: str) -> str | None:
+    """Check the target of a redirect from `url`, and return it if there is one."""
     try:
-        found = in_time("joining", lambda: redirect_target(url, location))
+        result = in_time("joining", lambda: redirect_target(url, location))
     except RedirectError:
         return None
-    origin = Origin.from_url(found)
-    target = found.removeprefix(str(origin))
+    origin = Origin.from_url(result)
+    target = result.removeprefix(str(origin))
     assert target.startswith("/")
     assert origin.scheme in {"http", "https"}
     check_origin(origin)
-    if not found.endswith(" "):  # which a fragment had protected
-        assert redirect_target(url, found) == found
+    if not result.endswith(" "):  # protected by a fragment
+        assert redirect_target(url, result) == result
     check_against_browsers(origin, target, location, base=url)
-    return found.replace(" ", "%20")
+    return result.replace(" ", "%20")
 
 
 TARGET = Target(

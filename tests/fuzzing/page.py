@@ -1,4 +1,4 @@
-"""Fuzzes what is read of a page and of its X-Robots-Tag."""
+"""Fuzzes page directives, from HTML and from X-Robots-Tag headers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _NOW = 1_800_000_000.0
 
 
 def check_html(data: bytes) -> None:
-    """Read one page, decoded and not."""
+    """Read a page, as bytes and as text."""
     label, html = fields(data, 2)
     encoding = label.decode("latin-1") or None
     own = _read("a page", lambda: PageDirectives.from_html(html, "bot"))
     _read("a page", lambda: PageDirectives.from_html(html, "bot", encoding=encoding))
-    for_all = PageDirectives.from_html(html, "*")
-    assert _is_no_wider(own, for_all)
+    fallback = PageDirectives.from_html(html, "*")
+    assert _is_no_wider(own, fallback)
     if wide_encoding(html) is None:
         utf8 = PageDirectives.from_html(html, "bot", encoding="utf-8")
         text = PageDirectives.from_html(html.decode("utf-8", "replace"), "bot")
@@ -30,7 +30,7 @@ def check_html(data: bytes) -> None:
 
 
 def check_robots_tag(data: bytes) -> None:
-    """Read two headers, alone and together."""
+    """Read two headers, separately and together."""
     first, second = (("X-Robots-Tag", as_header(one)) for one in fields(data, 2))
     one = _read("a header", lambda: PageDirectives.from_headers([first], "bot"))
     other = _read("a header", lambda: PageDirectives.from_headers([second], "bot"))
@@ -42,7 +42,7 @@ def check_robots_tag(data: bytes) -> None:
 
 
 def _read(what: str, read: Callable[[], PageDirectives]) -> PageDirectives:
-    """What is read, which can be told to people and sent as JSON."""
+    """Check that directives can be read, explained and serialized."""
     page = in_time(f"reading {what}", read)
     assert page.explain()
     assert json.dumps(page.as_dict(), allow_nan=False)
@@ -52,7 +52,7 @@ def _read(what: str, read: Callable[[], PageDirectives]) -> PageDirectives:
 
 
 def _is_no_wider(page: PageDirectives, other: PageDirectives) -> bool:
-    """Whether `page` allows nothing that `other` does not."""
+    """Whether `page` allows only what `other` allows."""
     lost = other.directives.keys() - page.directives.keys()
     return (
         lost <= {"index", "follow", "archive"}

@@ -1,6 +1,7 @@
-"""A parser of robots.txt that is plainly right and slow: the judge of the fast one.
+"""A simple, slow robots.txt parser, used as the reference for the fast one.
 
-It follows RFC 9309 §2.2 line by line; `tests.robotstxt.reference` is its matcher.
+It follows RFC 9309 §2.2 line by line and uses the matcher of
+`tests.robotstxt.reference`.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ if TYPE_CHECKING:
 
 _pattern_spelling = lru_cache(maxsize=2_000)(reference.pattern_spelling)
 
-_OF_GROUPS = {b"user-agent", b"allow", b"disallow", b"crawl-delay", b"request-rate"}
+_GROUP_FIELDS = {b"user-agent", b"allow", b"disallow", b"crawl-delay", b"request-rate"}
 _LINE_END = re.compile(rb"\r\n|\r|\n")
-_OF_ASCII_NAMES = frozenset(string.ascii_letters + string.digits + "_.-")
-_NOT_OF_NAMES = re.compile("[\x80-\xbf\u2000-\u206f\u3000\ufeff]")
-_LONGEST_HEADER = 1_000
+_NAME_CHARACTERS = frozenset(string.ascii_letters + string.digits + "_.-")
+_NOT_IN_NAMES = re.compile("[\x80-\xbf\u2000-\u206f\u3000\ufeff]")
+_MAX_HEADER = 1_000
 _SECONDS = re.compile(rb"([0-9]+\.?[0-9]*|\.[0-9]+)([smhd]?)", re.IGNORECASE)
 _UNITS = {b"": 1, b"s": 1, b"m": 60, b"h": 3_600, b"d": 86_400}
 
 
 @dataclass(frozen=True, slots=True)
 class PlainRule:
-    """An allow or disallow line: its value in the octets of the file."""
+    """An allow or disallow line, with its value as bytes."""
 
     is_allow: bool
     value: bytes
@@ -40,9 +41,9 @@ class PlainRule:
 
 @dataclass(frozen=True, slots=True)
 class PlainGroup:
-    """A run of user-agent lines (token, line), with what follows it.
+    """A run of user-agent lines (token, line), and the lines that follow it.
 
-    Delays are (seconds, line), without seconds where they make no sense.
+    Delays are (seconds, line); invalid ones are (None, line).
     """
 
     agents: list[tuple[str, int]] = field(default_factory=list)
@@ -59,12 +60,12 @@ class PlainFile:
     others: list[tuple[int, str, str]] = field(default_factory=list)
 
     def token_for(self, token: str) -> str | None:
-        """`token` if it has a group, else "*" if that has one."""
+        """`token` if it has a group, otherwise "*" if that has one."""
         named = {name for group in self.groups for name, _ in group.agents}
         return next((name for name in (token, "*") if name in named), None)
 
     def rules_of(self, token: str | None) -> list[PlainRule]:
-        """The rules of all groups of `token`."""
+        """The rules of all groups that name `token`."""
         return [
             rule
             for group in self.groups
@@ -73,14 +74,14 @@ class PlainFile:
         ]
 
     def decisive(self, token: str | None, target: str) -> PlainRule | None:
-        """The rule of `token` that decides about `target`."""
+        """The decisive rule of `token` for `target`."""
         rules = self.rules_of(token)
         spelt = [(rule.is_allow, _pattern_spelling(rule.value)) for rule in rules]
         number = reference.decisive(spelt, target)
         return None if number is None else rules[number]
 
     def crawl_delay(self, token: str | None) -> float | None:
-        """The first delay that stands below a line that names `token`."""
+        """The first delay below a line that names `token`."""
         for group in self.groups:
             named_at = [line for name, line in group.agents if name == token]
             for seconds, line in group.delays:
@@ -95,7 +96,7 @@ def lines_of(body: bytes) -> list[bytes]:
 
 
 def whole_lines(body: bytes, max_bytes: int) -> bytes:
-    """What is left of `body` if lines that reach beyond `max_bytes` do not count."""
+    """`body` without the lines that reach beyond `max_bytes`."""
     kept: list[bytes] = []
     end = 0
     for line in lines_of(body):
@@ -107,39 +108,39 @@ def whole_lines(body: bytes, max_bytes: int) -> bytes:
     return b"\n".join(kept)
 
 
-def plainly_parsed(body: bytes) -> PlainFile:
-    """`body` by the letter of RFC 9309, with digits and dots in tokens."""
+def parse_plainly(body: bytes) -> PlainFile:
+    """Parse `body` to the letter of RFC 9309, but allow digits and dots in tokens."""
     file = PlainFile()
     for number, line in enumerate(lines_of(body.removeprefix(b"\xef\xbb\xbf")), 1):
         key, colon, value = line.partition(b"#")[0].partition(b":")
         key, value = key.strip(b" \t").lower(), value.strip(b" \t")
         if key == b"sitemap" and colon:
             file.sitemaps.append(_readable(value))
-        elif key in _OF_GROUPS and colon:
+        elif key in _GROUP_FIELDS and colon:
             _add_to_group(file, key, value, number)
         elif key and colon:
             file.others.append((number, _readable(key), _readable(value)))
     return file
 
 
-def each_once(values: Sequence[str]) -> tuple[str, ...]:
-    """Those of `values` that are not empty, each once."""
+def unique(values: Sequence[str]) -> tuple[str, ...]:
+    """The distinct, nonempty `values`."""
     return tuple(filter(None, dict.fromkeys(values)))
 
 
 @lru_cache(maxsize=50)
 def plain_target(text: str) -> str:
-    """Path and query `text` in the spelling that patterns are compared in.
+    """Normalize a path and query as patterns are.
 
     Args:
-        text: begins with "/"; has no fragment.
+        text: begins with "/"; without a fragment.
     """
     spelt = reference.spelling(text.encode("utf-8", "surrogatepass"))
     return spelt.replace("*", "%2A").replace("$", "%24")
 
 
 def plain_token(agent: str) -> str | None:
-    """The token of an agent; `None` where there is none."""
+    """The product token in `agent`; `None` if there is none."""
     agent = agent.strip()
     if agent == "*":
         return agent
@@ -169,11 +170,11 @@ def _token(value: bytes) -> str:
 
 
 def _name(text: str) -> str:
-    """The name of the crawler in a token or a header; empty where there is none."""
+    """The crawler's name in a token or a header; empty if there is none."""
     text = text.lower()
     if not re.match(r"mozilla/|opera/|\(compatible;", text):
         return _leading_name(text)
-    text = re.sub(r"\[[^\[\]]*\]?", " ", text[:_LONGEST_HEADER])
+    text = re.sub(r"\[[^\[\]]*\]?", " ", text[:_MAX_HEADER])
     pieces = re.split("([();])", text)
     texts, marks = pieces[::2], pieces[1::2]
     items = list(zip(texts, marks, texts[1:], [*marks[1:], ""], strict=False))
@@ -200,11 +201,11 @@ def _name(text: str) -> str:
 
 
 def _leading_name(text: str) -> str:
-    for place, one in enumerate(text):
-        if one not in _OF_ASCII_NAMES and (one.isascii() or _NOT_OF_NAMES.match(one)):
-            return text[:place]
+    for position, one in enumerate(text):
+        if one not in _NAME_CHARACTERS and (one.isascii() or _NOT_IN_NAMES.match(one)):
+            return text[:position]
     return text
 
 
-def _readable(octets: bytes) -> str:
-    return octets.decode("utf-8", "replace")
+def _readable(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

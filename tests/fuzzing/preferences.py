@@ -1,4 +1,4 @@
-"""Fuzzes what a robots.txt and a header say about the use of content."""
+"""Fuzzes usage preferences from a robots.txt and a header."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from robotsgate.robotstxt._usage_preferences import usage_preferences
 from tests.fuzzing.target import Target, as_header, as_text, fields, in_time, joined
 
 _GRAMMARS = {Dialect.RFC9309: RFC9309, Dialect.GOOGLE: GOOGLE}
-_RESTRICTIVENESS = {one: place for place, one in enumerate(Preference)}
+_RESTRICTIVENESS = {one: rank for rank, one in enumerate(Preference)}
 
 
 def check(data: bytes) -> None:
-    """Read a file and a header, for one path."""
+    """Read a file and a header for one path."""
     path, header, body = fields(data, 3)
     for dialect, grammar in _GRAMMARS.items():
         robots = RobotsTxt.parse(body, dialect=dialect, max_bytes=None)
@@ -40,7 +40,7 @@ def check(data: bytes) -> None:
 
 
 def _check_lines(stated: UsagePreferences, robots: RobotsTxt) -> None:
-    """Each preference stands on a line of its vocabulary."""
+    """Check that each preference is on a line of its vocabulary."""
     assert json.dumps(stated.as_dict())
     fields_of_lines = {one.line: one.field for one in robots.other_lines}
     for vocabulary, field in (

@@ -1,7 +1,7 @@
 """Fuzzes the parser and the matcher: agent, URL and body, in both dialects.
 
-The judges are Google's own wheel for `Dialect.GOOGLE`, and for `Dialect.RFC9309`
-a plain parser with a plain matcher.
+`Dialect.GOOGLE` is checked against Google's own code, and `Dialect.RFC9309` against a
+simple parser and matcher.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from robotsgate.robotstxt._usage_lines import USAGE_FIELDS
 from robotsgate.urls._origin import split_url
 from robotsgate.urls._path import TAB_AND_LINE_ENDS, readings
 from tests.fuzzing.plain_robots_txt import (
-    each_once,
     lines_of,
+    parse_plainly,
     plain_target,
     plain_token,
-    plainly_parsed,
+    unique,
     whole_lines,
 )
 from tests.fuzzing.target import Target, as_text, fields, in_time, joined
 
 try:
     from tests.fuzzing import google_judge
-except ImportError:  # its wheels end with Python 3.12
+except ImportError:  # it has no wheels for Python 3.13 and later
     google_judge = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
@@ -39,51 +39,51 @@ if TYPE_CHECKING:
 
     _Answer = tuple[str, str, Match]
 
-# Single octets that stand for much, because fuzzing is fast while inputs are short.
-# So many spaces in the file: with a few octets more, a line is longer than Google
-# reads. Some in the URL too: together they are too much to be searched naively.
-_STRETCH = b"\xfd"
-_STRETCHED = b" " * 16_640
-_STRETCHED_IN_URL = b" " * 600
-# So many rules: enough for binary searches and for packed strings.
-_CROWD = b"\xfc"
+# Single bytes that are expanded, because fuzzing is fast while inputs are short.
+# The spaces in a file make its line almost longer than Google reads. Together with
+# those in the URL they are too many for a naive search.
+_SPACER = b"\xfd"
+_SPACES = b" " * 16_640
+_SPACES_IN_URL = b" " * 600
+# Enough rules for binary searches and packed strings.
+_RULES = b"\xfc"
 _PATTERNS = ("/{}", "/a/{}", "/a/{}*", "*{}$", "/*.{}", "/a*b{}", "/%41{}", "/{}/a")
-_CROWDED = "".join(
+_MANY_RULES = "".join(
     f"\n{'disallow' if number % 3 else 'allow'}: "
     f"{_PATTERNS[number % len(_PATTERNS)].format(number // 7)}"
     for number in range(240)
 ).encode()
 
-_MOST_AGENTS = 3
-_MOST_URLS = 6
+_MAX_AGENTS = 3
+_MAX_URLS = 6
 
-# Octets of patterns times octets of the target: more is too slow for the judges.
-# Google's own matcher takes seconds for one line with a "*" and a URL as long.
-_MOST_PLAIN_WORK = 200_000
-_MOST_GOOGLE_WORK = 12_000_000
+# Bytes of patterns times bytes of the target: more is too slow for the references.
+# Google's own matcher takes seconds for one long line with a "*" and a long URL.
+_MAX_PLAIN_WORK = 200_000
+_MAX_GOOGLE_WORK = 12_000_000
 
 
 def check(data: bytes) -> None:
-    """Ask everything there is to ask about one body."""
+    """Check everything about one body."""
     agent, url, body = fields(data, 3)
-    body = body.replace(_CROWD, _CROWDED, 1).replace(_STRETCH, _STRETCHED, 2)
-    question = as_text(agent), as_text(url.replace(_STRETCH, _STRETCHED_IN_URL, 1))
+    body = body.replace(_RULES, _MANY_RULES, 1).replace(_SPACER, _SPACES, 2)
+    lookup = as_text(agent), as_text(url.replace(_SPACER, _SPACES_IN_URL, 1))
     for dialect in Dialect:
-        _check_dialect(body, dialect, question)
+        _check_dialect(body, dialect, lookup)
     if encoding := wide_encoding(body):
         in_utf8 = RobotsTxt.parse(body.decode(encoding, "replace"), max_bytes=None)
         assert RobotsTxt.parse(body, max_bytes=None).groups == in_utf8.groups
 
 
-def _check_dialect(body: bytes, dialect: Dialect, question: tuple[str, str]) -> None:
+def _check_dialect(body: bytes, dialect: Dialect, lookup: tuple[str, str]) -> None:
     if dialect is Dialect.RFC9309 and wide_encoding(body):
-        return  # judged by octets
+        return  # the reference reads only bytes
     robots, answers = in_time(
-        "a file with its answers", lambda: _asked(body, dialect, question)
+        "a file with its answers", lambda: _answers(body, dialect, lookup)
     )
     is_google = dialect is Dialect.GOOGLE
-    plain = plainly_parsed(body)
-    _check_parts(robots, body)
+    plain = parse_plainly(body)
+    _check_order(robots, body)
     _check_cut(body, dialect)
     if is_google:
         _check_file_against_google(robots, body)
@@ -100,13 +100,13 @@ def _check_dialect(body: bytes, dialect: Dialect, question: tuple[str, str]) -> 
             _check_against_plain(match, robots, plain, agent, url)
 
 
-def _asked(
-    body: bytes, dialect: Dialect, question: tuple[str, str]
+def _answers(
+    body: bytes, dialect: Dialect, lookup: tuple[str, str]
 ) -> tuple[RobotsTxt, list[_Answer]]:
-    """A file of which everything is worked out, and answers as (agent, URL, match)."""
+    """Parse a file completely; return it with answers as (agent, URL, match)."""
     robots = RobotsTxt.parse(body, dialect=dialect, max_bytes=None)
     answers: list[_Answer] = []
-    for agent, url in _questions(robots, *question):
+    for agent, url in _lookups(robots, *lookup):
         match = _match(robots, agent, url)
         if match is not None:
             answers.append((agent, url, match))
@@ -115,17 +115,17 @@ def _asked(
     return robots, answers
 
 
-def _questions(robots: RobotsTxt, agent: str, url: str) -> Iterator[tuple[str, str]]:
-    """The given question, and those that the file suggests."""
+def _lookups(robots: RobotsTxt, agent: str, url: str) -> Iterator[tuple[str, str]]:
+    """The given agent and URL, and others that the file suggests."""
     agents, urls = dict.fromkeys([agent]), dict.fromkeys([url])
     for group in robots.groups:
         for token in group.tokens:
-            if token and len(agents) < _MOST_AGENTS:
+            if token and len(agents) < _MAX_AGENTS:
                 agents[token] = None
         for rule in group.rules:
             start, *rest = rule.pattern.removesuffix("$").split("*")
             path = start + "".join(rest)
-            if path.startswith("/") and len(urls) < _MOST_URLS:
+            if path.startswith("/") and len(urls) < _MAX_URLS:
                 urls |= dict.fromkeys((start or path, path, f"https://host{path}x"))
     for one_agent in agents:
         for one_url in urls:
@@ -133,7 +133,7 @@ def _questions(robots: RobotsTxt, agent: str, url: str) -> Iterator[tuple[str, s
 
 
 def _match(robots: RobotsTxt, agent: str, url: str) -> Match | None:
-    """The answer to one question; `None` where it cannot be asked."""
+    """The match for `agent` and `url`; `None` if either is invalid."""
     try:
         is_allowed = robots.can_fetch(agent, url)
     except InvalidProductTokenError:
@@ -159,8 +159,8 @@ def _check_rates(robots: RobotsTxt, agent: str) -> None:
     assert rate is None or 0 < rate.seconds < math.inf
 
 
-def _check_parts(robots: RobotsTxt, body: bytes) -> None:
-    """What is no answer is in order, and stands in the file."""
+def _check_order(robots: RobotsTxt, body: bytes) -> None:
+    """Check that groups, rules and other lines are in order and in the file."""
     last = len(lines_of(body))
     before = 0
     for group in robots.groups:
@@ -176,12 +176,12 @@ def _check_parts(robots: RobotsTxt, body: bytes) -> None:
     odd = [diagnostic.line for diagnostic in robots.diagnostics]
     assert odd == sorted(odd)
     assert all(0 <= line <= last for line in odd)
-    assert all(found.message.isprintable() for found in robots.diagnostics)
-    assert robots.sitemaps == each_once(robots.sitemaps)
+    assert all(each.message.isprintable() for each in robots.diagnostics)
+    assert robots.sitemaps == unique(robots.sitemaps)
 
 
 def _check_rule(rule: Rule, robots: RobotsTxt, body: bytes) -> None:
-    """A rule is what its line says."""
+    """Check a rule against its line."""
     line = lines_of(body)[rule.line - 1]
     if robots.dialect is Dialect.GOOGLE:
         line = line[:16_663]
@@ -190,9 +190,9 @@ def _check_rule(rule: Rule, robots: RobotsTxt, body: bytes) -> None:
 
 
 def _check_cut(body: bytes, dialect: Dialect) -> None:
-    """A limit leaves whole lines, wherever it falls."""
-    chance = zlib.crc32(body)
-    for max_bytes in {chance % (len(body) + 1), chance // 7 % (len(body) + 1)}:
+    """Check that a limit keeps only whole lines, wherever it is."""
+    number = zlib.crc32(body)
+    for max_bytes in {number % (len(body) + 1), number // 7 % (len(body) + 1)}:
         cut = RobotsTxt.parse(body, dialect=dialect, max_bytes=max_bytes)
         expected = RobotsTxt.parse(
             whole_lines(body, max_bytes), dialect=dialect, max_bytes=None
@@ -203,30 +203,30 @@ def _check_cut(body: bytes, dialect: Dialect) -> None:
 
 
 def _check_text(robots: RobotsTxt, body: bytes) -> None:
-    """A `str` stands for its UTF-8."""
+    """Check that a `str` is parsed like its UTF-8 encoding."""
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
         return
-    again = RobotsTxt.parse(text, max_bytes=None)
-    assert again.groups == robots.groups
-    assert again.diagnostics == robots.diagnostics
+    other = RobotsTxt.parse(text, max_bytes=None)
+    assert other.groups == robots.groups
+    assert other.diagnostics == robots.diagnostics
 
 
 def _check_against_plain(
     match: Match, robots: RobotsTxt, plain: PlainFile, agent: str, url: str
 ) -> None:
-    asked_token = plain_token(agent)
-    assert asked_token is not None
+    agent_token = plain_token(agent)
+    assert agent_token is not None
     path = url.partition("#")[0].translate(TAB_AND_LINE_ENDS)
     if not url.startswith("/"):
         path = split_url(url)[1]
     targets = [plain_target(reading) for reading in readings(path)]
-    token = plain.token_for(asked_token)
+    token = plain.token_for(agent_token)
     assert match.group == token
     assert robots.crawl_delay(agent) == plain.crawl_delay(token)
-    octets = sum(len(rule.value) for rule in plain.rules_of(token))
-    if octets * sum(map(len, targets)) > _MOST_PLAIN_WORK:
+    size = sum(len(rule.value) for rule in plain.rules_of(token))
+    if size * sum(map(len, targets)) > _MAX_PLAIN_WORK:
         return
     decisive = [
         None if target == "/robots.txt" else plain.decisive(token, target)
@@ -263,7 +263,7 @@ def _check_file_against_plain(robots: RobotsTxt, plain: PlainFile) -> None:
         for group in plain.groups
     ]
     assert ours == theirs
-    assert robots.sitemaps == each_once(plain.sitemaps)
+    assert robots.sitemaps == unique(plain.sitemaps)
     assert plain.others == [
         (one.line, one.field, one.value) for one in robots.other_lines
     ]
@@ -273,15 +273,15 @@ def _check_against_google(
     match: Match, robots: RobotsTxt, body: bytes, agent: str, url: str
 ) -> None:
     rules = [rule for group in robots.groups for rule in group.rules]
-    octets = sum(len(rule.pattern) for rule in rules if "*" in rule.pattern)
-    if google_judge is None or octets * len(url) > _MOST_GOOGLE_WORK:
+    size = sum(len(rule.pattern) for rule in rules if "*" in rule.pattern)
+    if google_judge is None or size * len(url) > _MAX_GOOGLE_WORK:
         return
     is_allowed, line = google_judge.google_answer(body, agent, url)
     assert match.allowed is is_allowed
     assert not match.is_robots_txt
     if match.rule is not None:
         assert match.rule.line == line
-    elif line:  # Google's matcher counts a rule with an empty value as one that matches
+    elif line:  # Google's matcher also reports a matching rule without a value
         assert [rule.pattern for rule in rules if rule.line == line] == [""]
 
 
@@ -301,7 +301,7 @@ def _check_file_against_google(robots: RobotsTxt, body: bytes) -> None:
         (group.line, group.tokens, [rule[:2] for rule in group.rules])
         for group in google.groups
     ]
-    assert robots.sitemaps == each_once(google.sitemaps)
+    assert robots.sitemaps == unique(google.sitemaps)
     assert [(one.line, one.field) for one in robots.other_lines] == [
         (line, key) for line, key, _ in google.others
     ]
@@ -310,12 +310,12 @@ def _check_file_against_google(robots: RobotsTxt, body: bytes) -> None:
     spelt = [rule[2] for group in google.groups for rule in group.rules]
     spelt += [value for _, _, value in google.others]
     for value, expected in zip(values, spelt, strict=True):
-        if "\ufffd" not in value:  # which stands for octets that Google's parser has
+        if "\ufffd" not in value:  # which replaces bytes that Google's parser keeps
             assert google_judge.google_spelling(value) == expected
 
 
-_LONG_LINE = b"user-agent: a\ndisallow:" + _STRETCH
-_WILD = b"user-agent: a\ndisallow:/" + _STRETCH + b"*x"
+_LONG_LINE = b"user-agent: a\ndisallow:" + _SPACER
+_WILD = b"user-agent: a\ndisallow:/" + _SPACER + b"*x"
 
 TARGET = Target(
     check=check,
@@ -331,8 +331,8 @@ TARGET = Target(
         joined(b"Mozilla/5.0 (compatible; Bot/1)", b"/%7e", b"user-agent: bot\nallow:"),
         joined(b"b", b"/x", b"user-agent:a\ncrawl-delay:2\nuser-agent:b\nsitemap:x"),
         joined(b"c", b"/*$/%2E%2e/*$a", b"user-agent:c\ndisallow:/%2a%24\nallow:/a*a$"),
-        joined(b"a", b"/a/7b9", b"user-agent:a" + _CROWD + b"\nallow:/a/7b"),
-        joined(b"a", b"/a" + _STRETCH + b"bc", _WILD + b"\nallow:/a*b\ndisallow:*c$"),
+        joined(b"a", b"/a/7b9", b"user-agent:a" + _RULES + b"\nallow:/a/7b"),
+        joined(b"a", b"/a" + _SPACER + b"bc", _WILD + b"\nallow:/a*b\ndisallow:*c$"),
         joined(b"*", b"/robots.txt", b"<html>\nuser-agent: *\ndisallow: /"),
     ),
     words=(
@@ -342,7 +342,7 @@ TARGET = Target(
         b"/index.htm", b"/robots.txt", b"/../", b"/%2e", b"%41", b"%c3%a9", b"%24",
         b"%2A", b"*", b"$", b"#", b":", b"?", b";", b"://", b"//", b"http://h/", b"\r",
         b"\r\n", b"\n", b"\t", b"\x0b", b"\x0c", b"\x00", b"\x1c", b"\x85", b"\xa0",
-        b"\xef\xbb\xbf", b"\xef\xbb", b"\xef", b"\xc3\xa9", b"\xff", _STRETCH, _CROWD,
+        b"\xef\xbb\xbf", b"\xef\xbb", b"\xef", b"\xc3\xa9", b"\xff", _SPACER, _RULES,
         b"compatible;", b"Mozilla/5.0 (", b"\xfe",
     ),
     max_length=1_024,

@@ -1,4 +1,4 @@
-"""What can be fuzzed, and how a few octets become the arguments of a target."""
+"""Fuzzing targets, and how bytes become their arguments."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SEPARATOR = b"\xfe"
-"""Between two fields of an input: an octet that UTF-8 never has."""
+"""Separates the fields of an input: a byte that never occurs in UTF-8."""
 
-# Far above what anything here may take, instrumented and on a loaded machine.
-_MOST_SECONDS = 2.0
+# Far more than anything here takes, even instrumented on a busy machine.
+_MAX_SECONDS = 2.0
 _ATTEMPTS = 3
 
 _Result = TypeVar("_Result")
@@ -21,7 +21,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One thing to fuzz."""
+    """A check to fuzz, with its seeds and dictionary."""
 
     check: Callable[[bytes], None]
     seeds: tuple[bytes, ...]
@@ -30,41 +30,41 @@ class Target:
 
 
 def fields(data: bytes, count: int) -> list[bytes]:
-    """`data` cut into `count` fields; those that it lacks are empty.
+    """Split `data` into `count` fields; missing ones are empty.
 
-    Only the last one can hold a `SEPARATOR`.
+    Only the last one can contain a `SEPARATOR`.
     """
-    found = data.split(SEPARATOR, count - 1)
-    return found + [b""] * (count - len(found))
+    parts = data.split(SEPARATOR, count - 1)
+    return parts + [b""] * (count - len(parts))
 
 
 def joined(*parts: bytes) -> bytes:
-    """The input that `fields` cuts into `parts`."""
+    """The input that `fields` splits into `parts`."""
     return SEPARATOR.join(parts)
 
 
-def as_text(octets: bytes) -> str:
-    """Any text, those with lone surrogates included."""
-    return octets.decode("utf-8", "surrogateescape")
+def as_text(data: bytes) -> str:
+    """Decode to any text, including lone surrogates."""
+    return data.decode("utf-8", "surrogateescape")
 
 
-def as_header(octets: bytes) -> str:
-    """The value of a header as httpx reads it."""
+def as_header(data: bytes) -> str:
+    """Decode a header value as httpx does."""
     try:
-        return octets.decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError:
-        return octets.decode("latin-1")
+        return data.decode("latin-1")
 
 
 def in_time(what: str, result: Callable[[], _Result]) -> _Result:
-    """What `result` gives; fails if it takes too long.
+    """Return what `result` returns; fail if it takes too long.
 
-    It must be too slow each time: a machine may stand still for a moment.
+    Fails only if every attempt is too slow, because a machine may stall for a moment.
     """
     for _ in range(_ATTEMPTS):
         begin = time.perf_counter()
-        found = result()
+        value = result()
         seconds = time.perf_counter() - begin
-        if seconds < _MOST_SECONDS:
-            return found
+        if seconds < _MAX_SECONDS:
+            return value
     raise AssertionError(f"{what} took {seconds:.1f} s")

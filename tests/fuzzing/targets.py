@@ -1,4 +1,4 @@
-"""The table of what is fuzzed; a new target is one more line."""
+"""The table of fuzzing targets; add a line for each new target."""
 
 from __future__ import annotations
 

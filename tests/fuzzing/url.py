@@ -1,4 +1,4 @@
-"""Fuzzes the reading of URLs: what is dialled must be what browsers would dial."""
+"""Fuzzes URL parsing: it must lead to the same origin and target as in browsers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECRET = "Xs3cr3tX"
 
 
 def check(data: bytes) -> None:
-    """Read any text as a URL."""
+    """Parse any text as a URL."""
     url = as_text(data)
     try:
         origin, target = in_time("reading a URL", lambda: split_url(url))
@@ -25,21 +25,23 @@ def check(data: bytes) -> None:
     assert Origin.from_url(url) == origin
     assert target.startswith("/")
     assert "#" not in target
-    if target[-1] > " ":  # what a fragment protects at the end of a URL is cut without
+    if (
+        target[-1] > " "
+    ):  # without a fragment, trailing spaces and controls are stripped
         assert split_url(f"{origin}{target}") == (origin, target)
     check_origin(origin)
     check_against_browsers(origin, target, url)
 
 
 def check_origin(origin: Origin) -> None:
-    """An origin is in its one spelling, and httpx would dial it."""
+    """Check that `origin` is normalized, and that httpx agrees."""
     assert origin.host.isascii()
     assert origin.host == origin.host.lower()
     assert 1 <= origin.port <= 65_535
     assert Origin.from_url(str(origin)) == origin
     try:
         url = httpx.URL(origin.robots_url)
-    except httpx.InvalidURL:  # of names that no DNS server knows
+    except httpx.InvalidURL:  # for names that no DNS server knows
         return
     assert url.raw_host.decode("ascii") == origin.host.strip("[]")
     assert url.path == "/robots.txt"
@@ -48,11 +50,11 @@ def check_origin(origin: Origin) -> None:
 def check_against_browsers(
     origin: Origin, target: str, url: str, *, base: str | None = None
 ) -> None:
-    """Browsers would dial `origin` for `target`, if they would dial `url` at all."""
+    """Check that browsers, if they accept `url`, request `target` from `origin`."""
     try:
         dialled = dialled_by_browsers(url, base=base)
     except ValueError:
-        # Names that IDNA refuses are let through: no DNS server knows them.
+        # Names that IDNA rejects are accepted, as no DNS server knows them.
         assert "xn--" in origin.host
         return
     assert resolved(target) in readings(target)
@@ -60,7 +62,7 @@ def check_against_browsers(
 
 
 def _check_secrecy(url: str) -> None:
-    """An error does not show what may be a password."""
+    """Check that an error does not show a possible password."""
     with_secret = url.replace("@", f"{_SECRET}@")
     message = ""
     try:

@@ -1,7 +1,7 @@
-"""What the servers of the simulation can answer, and what that is known to mean.
+"""The answers of the simulated servers, and what each one means.
 
-A table: each answer is written down together with its meaning, so that nothing
-here needs to read a header or a robots.txt to know what was said.
+Each answer is listed together with its meaning, so that the simulation never parses a
+header or a robots.txt itself.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ DAY = 24 * HOUR
 
 
 class End(enum.Enum):
-    """How the last request of an attempt ends, where it ends badly."""
+    """How the last request of an attempt fails."""
 
     CONNECT = "ConnectError"
     NAME = "gaierror"
     READ_TIMEOUT = "ReadTimeout"
     PROTOCOL = "RemoteProtocolError"
     POOL = "PoolTimeout"
-    BODY_BREAKS = "ReadError within the body"
+    BODY_BREAKS = "ReadError in the body"
     LOOP = "a redirect to itself"
     NOWHERE = "a redirect without a Location"
     SCHEME = "a redirect to ftp"
@@ -45,41 +45,41 @@ class End(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Rulebook:
-    """A robots.txt with what it says, worked out by hand."""
+    """A robots.txt and its verdicts by path, worked out by hand."""
 
     body: bytes
-    says: dict[str, tuple[bool, Reason]]
+    verdicts: dict[str, tuple[bool, Reason]]
     crawl_delay: float | None = None
 
 
 _NO_GROUP = (True, Reason.NO_GROUP)
 _NO_RULE = (True, Reason.NO_MATCHING_RULE)
-_YES = (True, Reason.ALLOWED_BY_RULE)
-_NO = (False, Reason.DISALLOWED_BY_RULE)
+_ALLOWED = (True, Reason.ALLOWED_BY_RULE)
+_DISALLOWED = (False, Reason.DISALLOWED_BY_RULE)
 
 RULEBOOKS = {
-    "empty": Rulebook(body=b"", says={"/public": _NO_GROUP, "/private": _NO_GROUP}),
+    "empty": Rulebook(body=b"", verdicts={"/public": _NO_GROUP, "/private": _NO_GROUP}),
     "page": Rulebook(
         body=b"<!doctype html>\n<title>Welcome</title>\n<p>Disallow everything: no\n",
-        says={"/public": _NO_GROUP, "/private": _NO_GROUP},
+        verdicts={"/public": _NO_GROUP, "/private": _NO_GROUP},
     ),
     "nothing": Rulebook(
         body=b"User-agent: *\r\nDisallow: /\r\nSitemap: https://one.test/map\r\n",
-        says={"/public": _NO, "/private": _NO},
+        verdicts={"/public": _DISALLOWED, "/private": _DISALLOWED},
     ),
     "private": Rulebook(
         body=b"User-agent: *\nCrawl-delay: 7\nDisallow: /private\n",
-        says={"/public": _NO_RULE, "/private": _NO},
+        verdicts={"/public": _NO_RULE, "/private": _DISALLOWED},
         crawl_delay=7.0,
     ),
     "but public": Rulebook(
         body=b"\xef\xbb\xbfUser-agent: *\nDisallow: /\nAllow: /public\n",
-        says={"/public": _YES, "/private": _NO},
+        verdicts={"/public": _ALLOWED, "/private": _DISALLOWED},
     ),
     "by name": Rulebook(
         body=b"user-agent: examplebot\ndisallow: /public\n\n"
         b"user-agent: *\ncrawl-delay: 3\ndisallow: /\n",
-        says={"/public": _NO, "/private": _NO_RULE},
+        verdicts={"/public": _DISALLOWED, "/private": _NO_RULE},
     ),
 }
 
@@ -88,12 +88,12 @@ def _lines(**headers: str) -> Headers:
     return tuple((name.replace("_", "-"), value) for name, value in headers.items())
 
 
-_PLACE = _lines(location="/moved")
+_LOCATION = _lines(location="/moved")
 _ABSURD = "9" * 40
 _NOT_FOUND = b"<html><title>Page Not Found</title>"
 _END_OF_TIME = "Fri, 31 Dec 9999 23:59:59 GMT"
 
-# "@60" stands for the HTTP-date sixty seconds after the request.
+# "@60" is the HTTP date 60 seconds after the request.
 _LIFETIMES: list[Headers] = [
     (),
     _lines(cache_control="max-age=600"),
@@ -115,7 +115,7 @@ _WAITS: list[Headers] = [
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Answer:
-    """What an origin answers, from now on."""
+    """How an origin answers until further notice."""
 
     name: str
     status: int | None = None
@@ -128,10 +128,10 @@ class Answer:
     end: End | None = None
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{name}: {value}" for name, value in self.headers)
-        place = " elsewhere" if self.is_elsewhere else ""
-        hops = f" after {self.redirects} redirects{place}" if self.redirects else ""
-        return self.name + hops + (f" [{told}]" if told else "")
+        headers = ", ".join(f"{name}: {value}" for name, value in self.headers)
+        host = " to another host" if self.is_elsewhere else ""
+        hops = f" after {self.redirects} redirects{host}" if self.redirects else ""
+        return self.name + hops + (f" [{headers}]" if headers else "")
 
 
 def _outage(name: str, *, status: int | None = None, end: End | None = None) -> Answer:
@@ -180,7 +180,7 @@ _FAILING = [
     _outage("503", status=503),
     _outage("600", status=600),
     _outage("304", status=304),
-    replace(_outage("304 to a place", status=304), headers=_PLACE),
+    replace(_outage("304 with a Location", status=304), headers=_LOCATION),
     _outage("407", status=407),
     replace(_rules("by name"), name="206 by name", status=206, rulebook=None),
     *(
@@ -188,7 +188,7 @@ _FAILING = [
         for status in (500, 500, 503)
     ),
     Answer(
-        name="500 that speaks of not found",
+        name="500 that mentions not found",
         status=500,
         body=b"<html><title>How to fix Page Not Found</title><p>Page Not Found",
     ),
@@ -197,7 +197,7 @@ _DEAD = [
     _outage("connection refused", end=End.CONNECT),
     _outage("unknown name", end=End.NAME),
     _outage("read timeout", end=End.READ_TIMEOUT), _outage("no HTTP", end=End.PROTOCOL),
-    _outage("connection lost within the body", end=End.BODY_BREAKS),
+    _outage("connection lost in the body", end=End.BODY_BREAKS),
     replace(_outage("broken gzip"), body=b"no gzip at all", coding="gzip"),
     replace(_outage("gzip cut off"), body=_PACKED[:-12], coding="gzip"),
     replace(_outage("coding br"), body=b"User-agent: *\n", coding="br"),
@@ -206,7 +206,7 @@ _OWN_FAULT = Answer(name="pool timeout", end=End.POOL)
 _REFUSED = Answer(name="redirect to a private address", end=End.PRIVATE)
 
 ANSWERS = [*_GOOD, *_MISSING, *_BROKEN, *_FAILING, *_DEAD, _OWN_FAULT]
-"""Every kind of answer, each once, without hints and redirects."""
+"""Every kind of answer, without random headers and redirects."""
 
 _KINDS = [_GOOD, _MISSING, _BROKEN, _FAILING, _DEAD, [_OWN_FAULT], [_REFUSED]]
 _WEIGHTS = [12, 3, 2, 6, 8, 1, 1]
@@ -214,32 +214,32 @@ _WEIGHTS = [12, 3, 2, 6, 8, 1, 1]
 _HOPS = [*[0] * 12, 1, 1, 2, 5, 5, 6]
 
 
-def random_answer(chance: Random) -> Answer:
-    """An answer with headers and redirects, good ones and outages most often."""
-    kind = chance.choices(_KINDS, _WEIGHTS)[0]
-    answer = chance.choice(kind)
-    hops = chance.choice(_HOPS) if kind in (_GOOD, _MISSING, _DEAD) else 0
+def random_answer(rng: Random) -> Answer:
+    """An answer with headers and redirects: mostly good answers and outages."""
+    kind = rng.choices(_KINDS, _WEIGHTS)[0]
+    answer = rng.choice(kind)
+    hops = rng.choice(_HOPS) if kind in (_GOOD, _MISSING, _DEAD) else 0
     if kind is _FAILING and not answer.headers:
-        headers = chance.choice(_WAITS + _LIFETIMES[:3])
+        headers = rng.choice(_WAITS + _LIFETIMES[:3])
     elif kind in (_GOOD, _MISSING):
-        headers = chance.choice(_LIFETIMES)
+        headers = rng.choice(_LIFETIMES)
     else:
         headers = answer.headers
     return replace(
         answer,
         headers=headers,
         redirects=hops,
-        is_elsewhere=bool(hops) and chance.random() < 0.5,
+        is_elsewhere=bool(hops) and rng.random() < 0.5,
     )
 
 
-def random_outage(chance: Random) -> Answer:
-    """An answer that is none."""
-    return chance.choice([*_DEAD, *_FAILING])
+def random_outage(rng: Random) -> Answer:
+    """A random answer that means unreachable."""
+    return rng.choice([*_DEAD, *_FAILING])
 
 
 def outcome_of(attempt: Attempt, policy: Policy) -> Outcome:
-    """What the checker must take the end of `attempt` for."""
+    """The outcome that `attempt` must have for the checker."""
     answer = attempt.answer
     if answer.redirects > policy.max_redirects or answer.end is End.LOOP:
         return TooManyRedirects(status=302, error=answer.name)

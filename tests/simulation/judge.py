@@ -1,9 +1,9 @@
-"""Follows what happens, and says what a checker may do and answer.
+"""Follows the simulation and decides what the checker may do and answer.
 
-For each origin it keeps the histories that may be behind what the checker knows, by
-the model of `tests.caching.judge`. While everything works there is one; a store that
-failed leaves several. The judge never looks into the checker or its entries, but for
-the time at which an event says that the next attempt will come, which must be right.
+For each origin it keeps the histories that could explain what the checker knows, using
+the model in `tests.caching.judge`. While everything works there is one; after a store
+failure there may be several. The judge never looks into the checker or its entries. It
+takes only the time of the next attempt from events, and checks it.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
 
     from .network import Attempt
 
-# Rounding of an epoch of 2 ** 31 seconds and a bit.
+# The rounding error of epoch seconds a little above 2 ** 31.
 _EPSILON = 1e-3
 
 Known = frozenset[History | None]
 _NOTHING: Known = frozenset({None})
 
 
-class Saying(NamedTuple):
-    """An answer to a question, with what led to it."""
+class Decision(NamedTuple):
+    """The parts of a verdict that the judge checks."""
 
     allowed: bool
     reason: Reason
@@ -61,7 +61,7 @@ class Saying(NamedTuple):
 
 @dataclass
 class _Write:
-    """One update of the store: what it showed, and whether it kept the result."""
+    """One update of the store: what it returned, and whether it kept the result."""
 
     key: str
     shown: Known
@@ -70,21 +70,21 @@ class _Write:
 
 @dataclass
 class _Origin:
-    """What the judge knows about one origin.
+    """The state of one origin.
 
     Attributes:
-        held: what the checker may hold in memory.
-        known: what the attempt under way may begin from: the store's too.
-        stored: what the store holds, by key.
-        seen: everything that was known since the step began.
-        fetched: what the attempts of this step led to.
-        forced: how many attempts were asked for, and not made yet.
-        may_forget: whether the next attempt may use nothing that was known.
-        attempt: the last one.
-        write: the update that follows it.
+        in_memory: what the checker may have in memory.
+        known: what the current attempt may start from, including the store's entry.
+        stored: what the store contains, by key.
+        seen: everything known since the step began.
+        fetched: the results of this step's attempts.
+        forced: how many requested refreshes have not been made yet.
+        may_forget: whether the next attempt may ignore everything known.
+        attempt: the last attempt.
+        write: the store update that follows it.
     """
 
-    held: Known = _NOTHING
+    in_memory: Known = _NOTHING
     known: Known = _NOTHING
     stored: dict[str, Known] = field(default_factory=dict)
     seen: Known = _NOTHING
@@ -94,28 +94,28 @@ class _Origin:
     attempt: Attempt | None = None
     write: _Write | None = None
 
-    def know(self, known: Known) -> None:
+    def learn(self, known: Known) -> None:
         self.known = known or _NOTHING
         self.seen |= self.known
 
-    def hold(self, held: Known) -> None:
-        self.held = held or _NOTHING
-        self.know(self.held)
+    def remember(self, in_memory: Known) -> None:
+        self.in_memory = in_memory or _NOTHING
+        self.learn(self.in_memory)
 
 
 @dataclass
 class Judge:
-    """Judges one checker after the other, on one clock.
+    """Judges a sequence of checkers that share a clock.
 
     Attributes:
-        clock: that the checkers have.
-        policy: of the present checker.
-        may_evict: whether the checker may let go of what it holds in memory.
-        overrides: names from `RULEBOOKS`, by the hosts that its caller speaks for.
+        clock: the checkers' clock.
+        policy: the current checker's policy.
+        may_evict: whether the checker may evict entries from memory.
+        overrides: the hosts with an override, with its name in `RULEBOOKS`.
         complaints: what was wrong in this step.
-        fetches: how many attempts of the present checker came to an end.
-        fetched: how many of each host did in this step.
-        seen: how often each thing happened.
+        fetches: how many attempts the current checker has completed.
+        fetched: how many attempts were completed in this step, by host.
+        seen: how often each event happened.
     """
 
     clock: ManualClock
@@ -131,146 +131,147 @@ class Judge:
     _terms: dict[str, object] = field(default_factory=dict)
 
     def complain(self, text: str) -> None:
-        """Something is wrong."""
         self.complaints.append(text)
 
     # --- what the driver does -----------------------------------------------------
 
     def begin_step(self) -> None:
-        """The checker is at rest."""
+        """Reset the state of the last step; the checker is idle."""
         self._moments = [self.clock.now()]
         self.fetched.clear()
         for origin in self._origins.values():
-            origin.seen = origin.known = origin.held
+            origin.seen = origin.known = origin.in_memory
             origin.fetched = frozenset()
             origin.forced = 0
 
     def checker_began(
         self, policy: Policy, *, may_evict: bool, overrides: Mapping[str, str]
     ) -> None:
-        """There is a new checker, which knows what the store knows."""
+        """Record a new checker with an empty memory and the same store."""
         self.policy = policy
         self.may_evict = may_evict
         self.overrides = overrides
         self.fetches = 0
         for origin in self._origins.values():
-            origin.hold(_NOTHING)
+            origin.remember(_NOTHING)
 
-    def refresh_asked(self, host: str) -> None:
-        """Somebody wants an attempt, due or not."""
-        self._of(host).forced += 1
+    def refresh_requested(self, host: str) -> None:
+        """Record a call of `refresh`, which may fetch before the retry is due."""
+        self._origin(host).forced += 1
 
-    def forget_asked(self, host: str, *, is_alone: bool) -> None:
-        """Somebody wants all to be forgotten, perhaps in the middle of an attempt."""
-        origin = self._of(host)
+    def forget_requested(self, host: str, *, is_alone: bool) -> None:
+        """Record a call of `forget`, which may come during an attempt."""
+        origin = self._origin(host)
         origin.may_forget = not is_alone
-        origin.hold(_NOTHING if is_alone else origin.known | origin.held | _NOTHING)
+        origin.remember(
+            _NOTHING if is_alone else origin.known | origin.in_memory | _NOTHING
+        )
 
-    def turns(self, host: str) -> Iterator[float]:
-        """The times at which something changes for `host`, as far as it is known."""
-        for history in self._of(host).known:
+    def transitions(self, host: str) -> Iterator[float]:
+        """The known times at which the state of `host` changes."""
+        for history in self._origin(host).known:
             if history is not None:
-                yield from _turns(history, self.policy)
+                yield from _transitions(history, self.policy)
 
-    # --- what the network and the store tell -------------------------------------
+    # --- what the network and the store report -----------------------------------
 
     def time_passed(self) -> None:
-        """The clock was moved, perhaps while a request was under way."""
+        """Record that the clock has moved, which may happen during a request."""
         self._moments.append(self.clock.now())
 
     def attempt_began(self, attempt: Attempt) -> None:
-        """A checker asks for a robots.txt; it must have a reason."""
-        origin = self._of(attempt.host)
-        self._check_asked(attempt.host)
+        """Complain if the checker has no reason to fetch."""
+        origin = self._origin(attempt.host)
+        self._check_override(attempt.host)
         origin.attempt = attempt
         origin.write = None
         self.seen[f"answer {attempt.answer.name}"] += 1
         now = self.clock.now()
-        stands = all(self._stands(history, now) for history in origin.known)
-        if stands and not origin.may_forget:
+        all_current = all(self._is_current(history, now) for history in origin.known)
+        if all_current and not origin.may_forget:
             if origin.forced <= 0:
-                self.complain(f"{attempt.host} was asked before its time")
+                self.complain(f"{attempt.host} was fetched too early")
             origin.forced -= 1
-            self.seen["fetch before its time, on demand"] += 1
+            self.seen["early fetch on request"] += 1
 
-    def attempt_given_up(self, attempt: Attempt) -> None:
-        """A checker was closed in the middle; callers that give up must not do it."""
+    def attempt_cancelled(self, attempt: Attempt) -> None:
+        """Complain, because a cancelled caller must not cancel the fetch."""
         self.complain(f"the fetch of {attempt.host} was cancelled")
 
-    def was_given(self, key: str, *, is_whole: bool) -> None:
-        """The checker read an entry, or what was under the key was of no use."""
-        origin = self._of_key(key)
-        self._check_asked(_host_of(key))
+    def entry_read(self, key: str, *, is_whole: bool) -> None:
+        """Record that the checker read an entry, usable or not."""
+        origin = self._origin_of_key(key)
+        self._check_override(_host_of(key))
         if self._terms.setdefault(key, terms := _terms(self.policy)) != terms:
-            self.complain(f"{key} is used under {terms} as well")
+            self.complain(f"{key} is also used under {terms}")
         stored = origin.stored.get(key, _NOTHING) if is_whole else _NOTHING
-        known = self._joined(self._held(origin), stored)
+        known = self._joined(self._in_memory(origin), stored)
         now = self.clock.now()
-        self.seen["entry of the store"] += stored != _NOTHING
-        # What stands is held from now on.
-        origin.held |= {one for one in known if self._stands(one, now)}
-        origin.know(known)
+        self.seen["entry read from the store"] += stored != _NOTHING
+        # The checker keeps a current entry in memory.
+        origin.in_memory |= {one for one in known if self._is_current(one, now)}
+        origin.learn(known)
 
-    def was_updated(self, key: str, *, is_whole: bool, is_kept: bool) -> None:
-        """The checker told the store what it made of what that holds."""
-        origin = self._of_key(key)
-        self._check_asked(_host_of(key))
+    def entry_updated(self, key: str, *, is_whole: bool, is_kept: bool) -> None:
+        """Record that the checker updated an entry."""
+        origin = self._origin_of_key(key)
+        self._check_override(_host_of(key))
         shown = origin.stored.get(key, _NOTHING) if is_whole else _NOTHING
         origin.write = _Write(key, shown, is_kept)
 
-    def was_dropped(self, key: str) -> None:
-        """The store holds nothing any more."""
-        origin = self._of_key(key)
+    def entry_dropped(self, key: str) -> None:
+        """Record that the store has no entry any more."""
+        origin = self._origin_of_key(key)
         origin.stored.pop(key, None)
         if origin.write is not None:
             origin.write.is_kept = False
 
-    def event_came(self, event: CheckerEvent) -> None:
-        """The checker says what it did."""
+    def event_received(self, event: CheckerEvent) -> None:
+        """Record an event, and judge it if it reports a fetch."""
         if not isinstance(event, RobotsTxtFetched):
             self.seen[f"event {type(event).__name__}"] += 1
             return
         host = event.origin.removeprefix("https://")
-        origin = self._of(host)
+        origin = self._origin(host)
         attempt, write = origin.attempt, origin.write
         if attempt is None or attempt.is_over:
-            self.complain(f"a fetch of {host} ended that never began")
+            self.complain(f"a fetch of {host} ended but never began")
             return
         attempt.is_over = True
         self.fetches += 1
         self.fetched[host] += 1
         self.seen[f"access {event.access.value}"] += 1
         if write is None:
-            self.complain(f"the store was not told of the fetch of {host}")
+            self.complain(f"the fetch of {host} was not stored")
             write = _Write("", _NOTHING, is_kept=False)
-        # A clock that was ahead may not be so any more: memory is looked at again.
-        known = self._joined(self._held(origin), origin.known)
+        # A clock that was ahead may have been set back, so memory is looked at again.
+        known = self._joined(self._in_memory(origin), origin.known)
         known = self._joined(known, write.shown)
         if origin.may_forget:
             known |= _NOTHING
             origin.may_forget = False
-        # A stale 404 counts as nothing, but an older answer in the store stays ended.
+        # A stale 404 counts as no answer, but does not revive an older one.
         known |= {
             history
-            for history in origin.held
+            for history in origin.in_memory
             if history and history.access is AccessResult.UNAVAILABLE
         }
-        led_to = frozenset(self._led_to(known, attempt, event))
+        results = frozenset(self._histories_after(known, attempt, event))
         if write.is_kept:
-            origin.stored[write.key] = led_to
-        origin.fetched |= led_to
-        origin.hold(led_to)
+            origin.stored[write.key] = results
+        origin.fetched |= results
+        origin.remember(results)
 
-    def _led_to(
+    def _histories_after(
         self, known: Known, attempt: Attempt, event: RobotsTxtFetched
     ) -> Iterator[History]:
-        """What may be known now, if the event tells what one of `known` leads to."""
+        """What may be known now: the histories in `known` that explain the event."""
         now = self.clock.now()
         outcome = outcome_of(attempt, self.policy)
         expected, is_explained = [], False
         for history in known:
             meant = meaning(outcome, history, self.policy)
-            # One checker at a time: no answer of another process comes between.
+            # There is one checker at a time, so no other process's answer intervenes.
             last = 0.0 if history is None or not history.said else history.said.at
             new = after(
                 history,
@@ -287,7 +288,7 @@ class Judge:
                 low, high = 0.0, math.inf
             pause = event.next_fetch_at - now
             if new == history and not new.lines and new.said is not None:
-                low = high = new.said.fresh_until - now  # an answer overtook it
+                low = high = new.said.fresh_until - now  # superseded by an answer
             is_due = low - _EPSILON <= pause <= high + _EPSILON
             if access is event.access and is_due:
                 yield new
@@ -296,7 +297,7 @@ class Judge:
         if not is_explained:
             self.complain(
                 f"{attempt.host} ({attempt.answer}) is {event.access} for "
-                f"{event.next_fetch_at - now:g} s, and not {expected}"
+                f"{event.next_fetch_at - now:g} s; expected one of {expected}"
             )
 
     def _pause(
@@ -306,44 +307,45 @@ class Judge:
         access: AccessResult,
         now: float,
     ) -> tuple[float, float]:
-        """The shortest and the longest time from the end of `attempt` to the next."""
+        """The minimum and maximum time from the end of `attempt` to the next."""
         policy, headers = self.policy, attempt.headers
         if access is AccessResult.UNREACHABLE:
-            asked = retry_after(headers, now=now, policy=policy) or 0.0
-            return wait(history, attempt.answer.status, asked, now, policy)
+            requested = retry_after(headers, now=now, policy=policy) or 0.0
+            return wait(history, attempt.answer.status, requested, now, policy)
         if access is AccessResult.REFUSED:
             return policy.retry_max, policy.retry_max * MOST_JITTER
         lifetime = freshness_lifetime(headers, now=now, policy=policy)
         if attempt.answer.status in {429, 503}:
-            asked = retry_after(headers, now=now, policy=policy) or 0.0
-            lifetime = max(lifetime, asked)
+            requested = retry_after(headers, now=now, policy=policy) or 0.0
+            lifetime = max(lifetime, requested)
         return lifetime, lifetime
 
     # --- what may be answered -----------------------------------------------------
 
-    def judge_verdict(self, host: str, path: str, said: Saying) -> None:
-        """Complain unless something that may be known leads to `said`."""
-        self.seen[f"{'yes' if said.allowed else 'no'}: {said.reason.value}"] += 1
-        self.seen["verdict by a stale copy"] += said.is_stale
+    def judge_verdict(self, host: str, path: str, decision: Decision) -> None:
+        """Complain unless something that may be known leads to `decision`."""
+        answer = "yes" if decision.allowed else "no"
+        self.seen[f"{answer}: {decision.reason.value}"] += 1
+        self.seen["verdict from a stale copy"] += decision.is_stale
         permitted = self._permitted(host, path)
-        if said not in permitted:
-            self._complain_of(host, path, said, permitted)
+        if decision not in permitted:
+            self._complain_of(host, path, decision, permitted)
 
     def judge_answer(
         self, host: str, path: str, answer: object, *, how: str, now_only: bool = False
     ) -> None:
         """Complain unless something that may be known leads to `answer`."""
         permitted = self._permitted(host, path, now_only=now_only)
-        if answer not in {said.allowed for said in permitted}:
+        if answer not in {decision.allowed for decision in permitted}:
             self._complain_of(host, path, f"{how} {answer}", permitted)
 
     def judge_rules(self, host: str, what: str, rules: object) -> None:
-        """Complain unless a file that may be in force has this, or may be none."""
+        """Complain unless `rules` fits a file that may apply, or none may."""
         permitted = set()
         if host in self.overrides:
             book = RULEBOOKS[self.overrides[host]]
             permitted.add(book.crawl_delay if what == "crawl-delay" else True)
-        for history, now in self._in_use(host, self._of(host).seen, self._moments):
+        for history, now in self._in_use(host, self._origin(host).seen, self._moments):
             for effect in effects(history, now, self.policy):
                 book = None
                 if effect is Effect.RULES and history.said is not None:
@@ -353,23 +355,25 @@ class Judge:
         if rules not in permitted:
             self._complain_of(host, "", f"{what} {rules}", permitted)
 
-    def is_sure(self, host: str) -> bool:
-        """Whether the checker must have an answer in memory, after a question."""
+    def must_be_cached(self, host: str) -> bool:
+        """Whether the checker must have an answer in memory after a call."""
         if host in self.overrides:
             return True
         now = self.clock.now()
-        held = self._of(host).held
-        return not self.may_evict and all(self._stands(one, now) for one in held)
+        in_memory = self._origin(host).in_memory
+        return not self.may_evict and all(
+            self._is_current(one, now) for one in in_memory
+        )
 
-    def judge_known(self, host: str) -> None:
-        """Complain unless `host` is as well known as if somebody had asked."""
-        in_use = self._in_use(host, self._of(host).held, self._moments)
+    def judge_prefetched(self, host: str) -> None:
+        """Complain unless prefetching left an answer for `host`."""
+        in_use = self._in_use(host, self._origin(host).in_memory, self._moments)
         if host not in self.overrides and not any(in_use):
-            self._complain_of(host, "", "an end of prefetch", "something in use")
+            self._complain_of(host, "", "after prefetch", "an answer")
 
     @property
     def is_one_fetch_enough(self) -> bool:
-        """Whether what was fetched answers more than the callers that waited."""
+        """Whether a fetched answer can serve later callers as well."""
         policy = self.policy
         return (
             not self.may_evict and min(policy.default_lifetime, policy.min_lifetime) > 0
@@ -377,45 +381,45 @@ class Judge:
 
     def _permitted(
         self, host: str, path: str, *, now_only: bool = False
-    ) -> set[Saying]:
+    ) -> set[Decision]:
         if host in self.overrides:
-            return {self._saying_of_override(host, path)}
-        origin = self._of(host)
+            return {self._override_decision(host, path)}
+        origin = self._origin(host)
         moments = [self.clock.now()] if now_only else self._moments
-        known = origin.held if now_only else origin.seen
+        known = origin.in_memory if now_only else origin.seen
         return {
-            saying
+            decision
             for history, now in self._in_use(host, known, moments)
             for effect in effects(history, now, self.policy)
-            for saying in self._sayings(history, effect, path, now)
+            for decision in self._decisions(history, effect, path, now)
         }
 
-    def _saying_of_override(self, host: str, path: str) -> Saying:
+    def _override_decision(self, host: str, path: str) -> Decision:
         is_file = path == "/robots.txt"
-        return Saying(
-            allowed=is_file or RULEBOOKS[self.overrides[host]].says[path][0],
+        return Decision(
+            allowed=is_file or RULEBOOKS[self.overrides[host]].verdicts[path][0],
             reason=Reason.ROBOTS_TXT if is_file else Reason.OVERRIDDEN,
             is_stale=False,
             access=AccessResult.SUCCESSFUL,
             fresh_until=None,
         )
 
-    def _sayings(
+    def _decisions(
         self, history: History, effect: Effect, path: str, now: float
-    ) -> Iterator[Saying]:
-        """What may be said about `path`, for ExampleBot."""
-        said = history.said
-        is_answer = not history.lines or is_fresh(said, now)
+    ) -> Iterator[Decision]:
+        """The possible decisions about `path` for ExampleBot."""
+        answer = history.said
+        is_answer = not history.lines or is_fresh(answer, now)
         access, until = AccessResult.UNREACHABLE, math.nan
-        if is_answer and said is not None:
-            access, until = said.access, said.fresh_until
+        if is_answer and answer is not None:
+            access, until = answer.access, answer.fresh_until
         untils = [line[-1].retry_at for line in history.lines]
         for allowed, reason in self._reasons(
             history, effect, path, is_answer=is_answer
         ):
             for fresh_until in [until] if is_answer else untils:
                 is_stale = effect is Effect.RULES and not is_answer
-                yield Saying(allowed, reason, is_stale, access, fresh_until)
+                yield Decision(allowed, reason, is_stale, access, fresh_until)
 
     def _reasons(
         self, history: History, effect: Effect, path: str, *, is_answer: bool
@@ -426,7 +430,7 @@ class Judge:
             return [(True, Reason.ROBOTS_TXT)]
         if effect is Effect.RULES:
             assert history.said is not None
-            return [RULEBOOKS[history.said.name].says[path]]
+            return [RULEBOOKS[history.said.name].verdicts[path]]
         if effect is Effect.ALLOW:
             too_long = Reason.UNREACHABLE_TOO_LONG
             return [(True, Reason.UNAVAILABLE if is_answer else too_long)]
@@ -442,18 +446,18 @@ class Judge:
     def _in_use(
         self, host: str, known: Known, moments: Iterable[float]
     ) -> Iterator[tuple[History, float]]:
-        """What may be answered from: what stands, or was fetched for the question."""
-        fetched = self._of(host).fetched
+        """The usable histories: current ones, and those fetched in this step."""
+        fetched = self._origin(host).fetched
         for now in moments:
             for history in known:
-                if history and (history in fetched or self._stands(history, now)):
+                if history and (history in fetched or self._is_current(history, now)):
                     yield history, now
 
-    def _stands(self, history: History | None, now: float) -> bool:
+    def _is_current(self, history: History | None, now: float) -> bool:
         return history is not None and is_current(history, now)
 
-    def _held(self, origin: _Origin) -> Known:
-        return origin.held | _NOTHING if self.may_evict else origin.held
+    def _in_memory(self, origin: _Origin) -> Known:
+        return origin.in_memory | _NOTHING if self.may_evict else origin.in_memory
 
     def _joined(self, some: Known, others: Known) -> Known:
         now, policy = self.clock.now(), self.policy
@@ -462,39 +466,39 @@ class Judge:
             for one in some
             for other in others
         }
-        # Of two answers that came at the same time, either may win.
-        turned = {
+        # Of two answers with the same time, either may win.
+        swapped = {
             (b, a)
             for a, b in pairs
             if a and b and a.said and b.said and a.said.at == b.said.at
         }
-        return frozenset(joined(a, b, now) for a, b in pairs | turned)
+        return frozenset(joined(a, b, now) for a, b in pairs | swapped)
 
-    def _check_asked(self, host: str) -> None:
+    def _check_override(self, host: str) -> None:
         if host in self.overrides:
-            self.complain(f"{host} was asked about, although its caller speaks for it")
+            self.complain(f"{host} was looked up despite its override")
 
     def _complain_of(
-        self, host: str, path: str, said: object, permitted: object
+        self, host: str, path: str, observed: object, permitted: object
     ) -> None:
-        known = "; ".join(map(str, self._of(host).seen))
+        known = "; ".join(map(str, self._origin(host).seen))
         self.complain(
-            f"{host}{path}: {said}\n    permitted: {permitted}"
+            f"{host}{path}: {observed}\n    permitted: {permitted}"
             f"\n    moments: {self._moments}\n    known: {known}"
         )
 
-    def _of(self, host: str) -> _Origin:
+    def _origin(self, host: str) -> _Origin:
         return self._origins.setdefault(host, _Origin())
 
-    def _of_key(self, key: str) -> _Origin:
-        return self._of(_host_of(key))
+    def _origin_of_key(self, key: str) -> _Origin:
+        return self._origin(_host_of(key))
 
 
 def _host_of(key: str) -> str:
     return key.split(" ", maxsplit=1)[0].removeprefix("https://")
 
 
-def _turns(history: History, policy: Policy) -> Iterator[float]:
+def _transitions(history: History, policy: Policy) -> Iterator[float]:
     length = span(history.access, policy)
     yield keep_until(history, policy)
     if history.said is not None:
@@ -507,7 +511,7 @@ def _turns(history: History, policy: Policy) -> Iterator[float]:
 
 
 def _terms(policy: Policy) -> object:
-    """What decides what a fetch can bring and means; entries of others never meet."""
+    """The policy fields that affect what a fetch means; see the glossary."""
     return (
         policy.max_redirects,
         policy.detect_missing_page,

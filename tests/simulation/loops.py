@@ -19,10 +19,10 @@ def run_on(
     function: Callable[[_Argument], Awaitable[_Result]],
     argument: _Argument,
 ) -> _Result:
-    """What `function` returns on `backend`, "asyncio" or "trio".
+    """Run `function` on `backend`, "asyncio" or "trio", and return its result.
 
-    Trio runs the tasks of each round in a random order. Here it is an order that
-    depends on nothing else, by the two names that pytest-trio and Hypothesis use.
+    Trio runs the tasks of each batch in random order. Setting the same two internals
+    as pytest-trio and Hypothesis makes the order reproducible.
     """
     if backend != "trio":
         return anyio.run(function, argument, backend=backend)

@@ -1,4 +1,4 @@
-"""A network in memory: answers as it is told, slowly, and watches who asks."""
+"""An in-memory network with scripted answers; it reports each fetch to the judge."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import anyio.lowlevel
 import httpx
 
 from .answers import ANSWERS, End
-from .chance import chance_of
+from .randomness import rng_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -28,12 +28,12 @@ _UNWANTED = ("authorization", "cookie", "if-modified-since", "if-none-match", "r
 
 @dataclass(eq=False)
 class Attempt:
-    """One attempt to get a robots.txt, with all of its requests; epoch seconds."""
+    """A fetch of a robots.txt, including redirects; times are epoch seconds."""
 
     host: str
     answer: Answer
     began_at: float
-    asked_at: float
+    requested_at: float
     requests: int = 0
     is_over: bool = False
     headers: dict[str, str] = field(default_factory=dict)
@@ -53,16 +53,16 @@ class SimulatedNetwork:
         self.attempts: dict[str, Attempt] = {}
 
     def answer_with(self, host: str, answer: Answer) -> None:
-        """From now on `host` answers so; attempts under way go on as they began."""
+        """Set the answer of `host`; attempts in progress keep theirs."""
         self._answers[host] = answer
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """The response, or what the network raises."""
+        """Return the response, or raise the network error."""
         self.gets += 1
         self._check_headers(request)
         attempt = self._attempt_of(request)
         attempt.requests += 1
-        attempt.asked_at = self._clock.now()
+        attempt.requested_at = self._clock.now()
         await self._take_time(attempt)
         return self._response(attempt)
 
@@ -80,7 +80,7 @@ class SimulatedNetwork:
     def _check_headers(self, request: httpx.Request) -> None:
         unwanted = [name for name in _UNWANTED if name in request.headers]
         if unwanted or request.method != "GET":
-            self._judge.complain(f"a {request.method} with {unwanted}")
+            self._judge.complain(f"a {request.method} request with {unwanted}")
 
     def _attempt_of(self, request: httpx.Request) -> Attempt:
         host = request.url.params.get("of")
@@ -93,7 +93,7 @@ class SimulatedNetwork:
             self._judge.complain(f"two fetches of {host} at once")
         answer = self._answers.get(host, _NOT_FOUND)
         now = self._clock.now()
-        attempt = Attempt(host=host, answer=answer, began_at=now, asked_at=now)
+        attempt = Attempt(host=host, answer=answer, began_at=now, requested_at=now)
         self.attempts[host] = attempt
         self._judge.attempt_began(attempt)
         return attempt
@@ -105,13 +105,13 @@ class SimulatedNetwork:
             self._judge.time_passed()
 
     async def _wait(self, attempt: Attempt, what: str) -> None:
-        chance = chance_of(self.salt, attempt.host, attempt.requests, what)
+        rng = rng_for(self.salt, attempt.host, attempt.requests, what)
         try:
-            for _ in range(chance.randrange(4)):
+            for _ in range(rng.randrange(4)):
                 await anyio.lowlevel.checkpoint()
         except BaseException:
             attempt.is_over = True
-            self._judge.attempt_given_up(attempt)
+            self._judge.attempt_cancelled(attempt)
             raise
 
     def _response(self, attempt: Attempt) -> httpx.Response:
@@ -119,10 +119,10 @@ class SimulatedNetwork:
         if attempt.requests <= answer.redirects:
             return httpx.Response(
                 (301, 302, 307, 308)[attempt.requests % 4],
-                headers={"location": self._next_place(attempt)},
+                headers={"location": self._next_location(attempt)},
             )
-        if end in _RAISED:
-            raise _raised_at(end)
+        if end in _ERRORS:
+            raise _error_for(end)
         if end in _LOCATIONS:
             return httpx.Response(302, headers=_LOCATIONS[end])
         attempt.headers = {
@@ -135,20 +135,18 @@ class SimulatedNetwork:
             stream=_Body(self, attempt),
         )
 
-    def _next_place(self, attempt: Attempt) -> str:
+    def _next_location(self, attempt: Attempt) -> str:
         answer, host = attempt.answer, attempt.host
-        place = "https://one.test/robots.txt" if answer.is_elsewhere else "/moved"
-        return f"{place}?of={host}&number={attempt.requests}"
+        url = "https://one.test/robots.txt" if answer.is_elsewhere else "/moved"
+        return f"{url}?of={host}&number={attempt.requests}"
 
     def _value(self, value: str, attempt: Attempt) -> str:
         if not value.startswith("@"):
             return value
-        return formatdate(attempt.asked_at + float(value[1:]), usegmt=True)
+        return formatdate(attempt.requested_at + float(value[1:]), usegmt=True)
 
 
 class _Body(httpx.AsyncByteStream):
-    """The body of one response."""
-
     def __init__(self, network: SimulatedNetwork, attempt: Attempt) -> None:
         self._network = network
         self._attempt = attempt
@@ -163,18 +161,18 @@ _LOCATIONS: dict[End | None, dict[str, str]] = {
     End.SCHEME: {"location": "ftp://one.test/robots.txt"},
     End.PRIVATE: {"location": "http://10.0.0.1/robots.txt"},
 }
-_RAISED: dict[End | None, Exception] = {
+_ERRORS: dict[End | None, Exception] = {
     End.CONNECT: httpx.ConnectError("connection refused"),
     End.NAME: httpx.ConnectError("no address"),
-    End.READ_TIMEOUT: httpx.ReadTimeout("nothing came"),
+    End.READ_TIMEOUT: httpx.ReadTimeout("no data"),
     End.PROTOCOL: httpx.RemoteProtocolError("no HTTP"),
-    End.POOL: httpx.PoolTimeout("no connection is free"),
+    End.POOL: httpx.PoolTimeout("no free connection"),
 }
 
 
-def _raised_at(end: End | None) -> Exception:
-    """A new exception, because a raised one keeps its traceback."""
-    kind = _RAISED[end]
+def _error_for(end: End | None) -> Exception:
+    """Return a new exception, because a raised one keeps its traceback."""
+    kind = _ERRORS[end]
     error = type(kind)(str(kind))
     if end is End.NAME:
         error.__cause__ = socket.gaierror(socket.EAI_NONAME, "unknown name")

@@ -1,4 +1,4 @@
-"""Tells how a simulation failed: few steps that fail, and how to run them again."""
+"""Explains a failed simulation with as few steps as possible."""
 
 from __future__ import annotations
 
@@ -13,37 +13,39 @@ if TYPE_CHECKING:
 
     from .scenario import Step
 
-# Where one thing is wrong, each question about it says so.
-_MOST_COMPLAINTS = 2
+# One mistake can lead to a complaint for every path.
+_MAX_COMPLAINTS = 2
 
 
 def replay_of(seed: int, error: SimulationError, *, backend: str) -> str:
-    """What is wrong with `seed`, and the steps that led to it, in words."""
+    """Describe the failure of `seed` and the steps that led to it."""
     steps = scenario(seed, STEPS)[: error.number + 1]
-    smaller = _smaller(steps, backend) or error
+    shortest = _shortest(steps, backend) or error
     command = f"python -m tests.simulation --replay {seed} --backend {backend}"
     return "\n".join(
         [
             f"seed {seed} fails on {backend} at step {error.number}:",
-            *error.what[:_MOST_COMPLAINTS],
-            f"{len(smaller.told)} steps that fail:",
-            *smaller.told,
-            *smaller.what[:_MOST_COMPLAINTS],
-            f"again: {command}",
+            *error.complaints[:_MAX_COMPLAINTS],
+            f"{len(shortest.log)} steps that also fail:",
+            *shortest.log,
+            *shortest.complaints[:_MAX_COMPLAINTS],
+            f"to run it again: {command}",
             "",
         ]
     )
 
 
-def _smaller(steps: Sequence[tuple[int, Step]], backend: str) -> SimulationError | None:
-    """How `steps` fail without those that are not needed; `None` if they do not."""
-    smallest = None
+def _shortest(
+    steps: Sequence[tuple[int, Step]], backend: str
+) -> SimulationError | None:
+    """The failure of `steps` without unnecessary ones; `None` if they pass."""
+    shortest = None
     for number in reversed(range(len(steps))):
         fewer = [*steps[:number], *steps[number + 1 :]]
         error = _failure(fewer, backend)
         if error is not None:
-            steps, smallest = fewer[: error.number + 1], error
-    return smallest
+            steps, shortest = fewer[: error.number + 1], error
+    return shortest
 
 
 def _failure(steps: Sequence[tuple[int, Step]], backend: str) -> SimulationError | None:

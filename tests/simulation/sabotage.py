@@ -1,6 +1,6 @@
-"""Deliberate mistakes in the library, each with the complaint that it must lead to.
+"""Deliberate mistakes in the library, each with the complaint it must lead to.
 
-Each is one function that patches the library for the length of a test.
+Each function patches the library for the duration of a test.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ if TYPE_CHECKING:
     _Work = Callable[[], Awaitable[Any]]
 
 SABOTAGES: dict[str, tuple[Sabotage, str]] = {}
-"""By name in words: each with words of the complaint that it must lead to."""
+"""The functions, each with a part of the expected complaint, by name in words."""
 
 
 def leads_to(complaint: str) -> Callable[[Sabotage], Sabotage]:
-    """Add a function to the list."""
+    """Register a function with a part of the expected complaint."""
 
-    def added(function: Sabotage) -> Sabotage:
+    def register(function: Sabotage) -> Sabotage:
         SABOTAGES[function.__name__.replace("_", " ")] = function, complaint
         return function
 
-    return added
+    return register
 
 
 # --- when an origin is fetched ------------------------------------------------------
 
 
-@leads_to("was asked before its time")
+@leads_to("was fetched too early")
 def entries_are_never_current(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Entry, "is_current", lambda _self, _now: False)
 
 
-@leads_to("is AccessResult.SUCCESSFUL for 86400 s, and not")
+@leads_to("is AccessResult.SUCCESSFUL for 86400 s; expected")
 def headers_are_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         _attempt,
@@ -59,29 +59,29 @@ def headers_are_ignored(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@leads_to("is AccessResult.RESTRICTED for 86400 s, and not")
-def retry_after_of_an_answer_is_ignored(patch: pytest.MonkeyPatch) -> None:
+@leads_to("is AccessResult.RESTRICTED for 86400 s; expected")
+def retry_after_is_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_attempt, "ASK_FOR_LESS", frozenset())
 
 
-# --- what an answer means, and what is in force -------------------------------------
+# --- what an answer means, and what applies -----------------------------------------
 
 
-@leads_to("although its caller speaks for it")
+@leads_to("despite its override")
 def overrides_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_live, "_files_by_origin", lambda *_, **__: {})
 
 
-@leads_to("/public: Saying(allowed=False")
+@leads_to("/public: Decision(allowed=False")
 def outage_forgets_the_copy(patch: pytest.MonkeyPatch) -> None:
-    def wrong(known: Entry | None, *args: Any, **named: Any) -> Entry:  # noqa: ANN401 (those of entry_after)
+    def forgetful(known: Entry | None, *args: Any, **named: Any) -> Entry:  # noqa: ANN401 (those of entry_after)
         entry = entry_after(known, *args, **named)
         return replace(entry, answer=None) if entry.outage else entry
 
-    patch.setattr(_renewal, "entry_after", wrong)
+    patch.setattr(_renewal, "entry_after", forgetful)
 
 
-@leads_to("is used under")
+@leads_to("is also used under")
 def terms_are_not_compared(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_entries, "terms_of", lambda _policy: "")
     patch.setattr(_attempt, "terms_of", lambda _policy: "")
@@ -101,8 +101,8 @@ def callers_do_not_share(patch: pytest.MonkeyPatch) -> None:
 
 
 @leads_to("was cancelled")
-def fetch_ends_with_its_first_caller(patch: pytest.MonkeyPatch) -> None:
-    right = Flights.result_of
+def cancelled_caller_cancels_the_fetch(patch: pytest.MonkeyPatch) -> None:
+    original = Flights.result_of
 
     async def result_of(
         self: Flights[Any],
@@ -112,7 +112,7 @@ def fetch_ends_with_its_first_caller(patch: pytest.MonkeyPatch) -> None:
     ) -> object:
         is_first = key not in self._flights
         try:
-            return await right(self, key, work, **how)
+            return await original(self, key, work, **how)
         except BaseException:
             if is_first and key in self._flights:
                 self._flights[key].scope.cancel()
@@ -121,10 +121,10 @@ def fetch_ends_with_its_first_caller(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Flights, "result_of", result_of)
 
 
-@leads_to("somebody waits for ever")
-def waiters_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(simulation, "PATIENCE", 0.2)
-    right = Flights.result_of
+@leads_to("a call hangs")
+def joining_callers_hang(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(simulation, "STEP_TIMEOUT", 0.2)
+    original = Flights.result_of
 
     async def result_of(
         self: Flights[Any],
@@ -134,16 +134,16 @@ def waiters_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     ) -> object:
         if key in self._flights:
             await anyio.sleep_forever()
-        return await right(self, key, work, **how)
+        return await original(self, key, work, **how)
 
     patch.setattr(Flights, "result_of", result_of)
 
 
-# --- the store, and what gives no answer --------------------------------------------
+# --- the store, and methods that return nothing -------------------------------------
 
 
 @leads_to("raised: ")
-def store_may_raise(patch: pytest.MonkeyPatch) -> None:
+def store_errors_are_raised(patch: pytest.MonkeyPatch) -> None:
     async def guarded(
         _self: object, _operation: str, _origin: str, work: Callable[[], Any]
     ) -> Any:  # noqa: ANN401 (as Entries)
@@ -153,11 +153,11 @@ def store_may_raise(patch: pytest.MonkeyPatch) -> None:
 
 
 @leads_to("was not forgotten")
-def forget_spares_the_store(patch: pytest.MonkeyPatch) -> None:
+def forget_skips_the_store(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Entries, "delete", _nothing)
 
 
-@leads_to("the store was not told")
+@leads_to("was not stored")
 def store_is_not_written(patch: pytest.MonkeyPatch) -> None:
     async def update(
         _self: object, _origin: str, _now: float, change: Callable[[None], Entry]
@@ -168,12 +168,12 @@ def store_is_not_written(patch: pytest.MonkeyPatch) -> None:
 
 
 @leads_to("was not refreshed")
-def refresh_is_asleep(patch: pytest.MonkeyPatch) -> None:
+def refresh_does_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RobotsChecker, "refresh", _nothing)
 
 
-@leads_to("an end of prefetch")
-def prefetch_is_asleep(patch: pytest.MonkeyPatch) -> None:
+@leads_to("after prefetch")
+def prefetch_does_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RobotsChecker, "prefetch", _nothing)
 
 

@@ -1,4 +1,4 @@
-"""Runs a list of steps against a real checker, and judges each of them."""
+"""Runs a list of steps on a real checker and judges each one."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from robotsgate.caching._policy import terms_of
 from robotsgate.testing import ManualClock
 
 from .answers import RULEBOOKS
-from .judge import Judge, Saying
+from .judge import Decision, Judge
 from .network import SimulatedNetwork
 from .scenario import (
     HOSTS,
     PATHS,
     Action,
     Advance,
-    AdvanceToTurn,
-    Ask,
+    AdvanceToTransition,
+    Calls,
     Change,
     Jump,
     LoseEntry,
@@ -42,43 +42,45 @@ if TYPE_CHECKING:
     from .scenario import Caller, Step
 
 STEPS = 150
-"""How long a simulation is."""
+"""The number of steps in a simulation."""
 
 AGENT = "ExampleBot"
 DAY = 86_400.0
 
-# The clock stays within the dates that HTTP can say.
+# The clock stays within the range of HTTP dates.
 _EARLIEST = 700_000_000.0
 _LATEST = 7_000_000_000.0
 _START = 1_800_000_000.0
 
-# No crawler asks twice at the same moment. If it did, an answer could be dated the
-# least bit after a fetch that is yet to begin. A power of two keeps sums exact.
+# No crawler makes two calls at the same instant. If one did, an answer could be dated
+# marginally later than a fetch that has not begun yet. A power of two keeps sums exact.
 _BETWEEN_STEPS = 2**-10
 
-# A turn that is further away is not waited for.
-_LONGEST_WAIT = 400 * DAY
+# Transitions further ahead are ignored.
+_MAX_WAIT = 400 * DAY
 
-# Real seconds in which a step ends, or hangs; a step takes a millisecond.
-PATIENCE = 20.0
+# In real seconds; a step takes about a millisecond.
+STEP_TIMEOUT = 20.0
 
 
 class SimulationError(AssertionError):
-    """A step after which something was wrong."""
+    """A step led to complaints."""
 
-    def __init__(self, number: int, what: Sequence[str], told: Sequence[str]) -> None:
+    def __init__(
+        self, number: int, complaints: Sequence[str], log: Sequence[str]
+    ) -> None:
         self.number = number
-        self.what = tuple(what)
-        self.told = tuple(told)
-        super().__init__("\n".join(self.what))
+        self.complaints = tuple(complaints)
+        self.log = tuple(log)
+        super().__init__("\n".join(self.complaints))
 
 
 @dataclass(kw_only=True)
 class Report:
-    """What was simulated."""
+    """Totals over the simulated steps."""
 
     days: float = 0.0
-    questions: int = 0
+    calls: int = 0
     cancelled: int = 0
     gets: int = 0
     attempts: int = 0
@@ -86,9 +88,9 @@ class Report:
     seen: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Report) -> None:
-        """Count `other` as well."""
+        """Add `other` to the totals."""
         self.days += other.days
-        self.questions += other.questions
+        self.calls += other.calls
         self.cancelled += other.cancelled
         self.gets += other.gets
         self.attempts += other.attempts
@@ -97,9 +99,9 @@ class Report:
 
     def __str__(self) -> str:
         return (
-            f"{self.days:,.0f} days, {self.questions:,} questions"
+            f"{self.days:,.0f} days, {self.calls:,} calls"
             f" ({self.cancelled:,} cancelled), {self.attempts:,} fetches,"
-            f" {self.gets:,} GETs, {self.store_failures:,} failures of the store"
+            f" {self.gets:,} GETs, {self.store_failures:,} store failures"
         )
 
 
@@ -107,30 +109,30 @@ async def run_seed(seed: int) -> Report:
     """Simulate `seed`.
 
     Raises:
-        SimulationError: something was wrong.
+        SimulationError: a step led to complaints.
     """
     return await run(scenario(seed, STEPS))
 
 
 async def run(steps: Iterable[tuple[int, Step]]) -> Report:
-    """Simulate `steps`, each with the salt of its chance.
+    """Simulate `steps`, each with the salt for its randomness.
 
     Raises:
-        SimulationError: something was wrong.
+        SimulationError: a step led to complaints.
     """
     simulation = _Simulation()
-    told: list[str] = []
+    log: list[str] = []
     for number, (salt, step) in enumerate(steps):
-        told.append(f"{salt:4} {simulation.date}  {step}")
+        log.append(f"{salt:4} {simulation.date}  {step}")
         await simulation.take(step, salt)
         if simulation.judge.complaints:
-            raise SimulationError(number, simulation.judge.complaints, told)
+            raise SimulationError(number, simulation.judge.complaints, log)
     await simulation.end()
     return simulation.report
 
 
 class _Simulation:
-    """The world, the checker in it, and the judge beside it."""
+    """The simulated world, with its checker and judge."""
 
     def __init__(self) -> None:
         self.report = Report()
@@ -142,35 +144,35 @@ class _Simulation:
 
     @property
     def date(self) -> str:
-        """The simulated time, for people."""
+        """The simulated time, formatted."""
         moment = datetime.fromtimestamp(self._clock.now(), UTC)
         return f"{moment:%Y-%m-%d %H:%M:%S}"
 
     async def take(self, step: Step, salt: int) -> None:
-        """Do `step`, and look whether all is well."""
+        """Run `step` and judge its effects."""
         self.judge.begin_step()
         self._network.salt = salt
         self._store.begin_step(salt)
         self.report.seen[f"step {type(step).__name__}"] += 1
         try:
-            with anyio.move_on_after(PATIENCE) as patience:
+            with anyio.move_on_after(STEP_TIMEOUT) as scope:
                 await self._do(step)
-            if patience.cancelled_caught:
-                self.judge.complain("somebody waits for ever")
-        except Exception as error:  # noqa: BLE001 (nothing may be raised)
+            if scope.cancelled_caught:
+                self.judge.complain("a call hangs")
+        except Exception as error:  # noqa: BLE001 (no step may raise)
             self.judge.complain(f"raised: {error!r}")
         await self._settle()
-        self._check_rest()
+        self._check_idle()
 
     async def _settle(self) -> None:
-        """Let what nobody waits for come to its end."""
+        """Let fetches that no caller waits for finish."""
         for _ in range(1_000):
             if not self._checker.stats.fetches_under_way:
                 return
             await anyio.lowlevel.checkpoint()
 
     async def end(self) -> None:
-        """Let go of the checker, and count."""
+        """Close the checker and complete the report."""
         await self._close_checker()
         self.report.gets = self._network.gets
         self.report.attempts = self._network.gets - self._network.redirected
@@ -181,14 +183,14 @@ class _Simulation:
         match step:
             case Advance():
                 self._advance(step.seconds)
-            case AdvanceToTurn():
-                self._advance_to_turn(step)
+            case AdvanceToTransition():
+                self._advance_to_transition(step)
             case Jump():
                 self._set_clock(self._clock.now() + step.seconds)
             case Change():
                 self._network.answer_with(step.host, step.answer)
-            case Ask():
-                await self._ask(step)
+            case Calls():
+                await self._make_calls(step)
             case Restart():
                 await self._close_checker()
                 self._checker = self._new_checker(step)
@@ -204,17 +206,17 @@ class _Simulation:
         self.report.days += seconds / DAY
         self._set_clock(self._clock.now() + seconds)
 
-    def _advance_to_turn(self, step: AdvanceToTurn) -> None:
+    def _advance_to_transition(self, step: AdvanceToTransition) -> None:
         now = self._clock.now()
-        turns = sorted(
+        transitions = sorted(
             {
-                turn + step.offset
-                for turn in self.judge.turns(step.host)
-                if 0 < turn + step.offset - now < _LONGEST_WAIT
+                transition + step.offset
+                for transition in self.judge.transitions(step.host)
+                if 0 < transition + step.offset - now < _MAX_WAIT
             }
         )
-        if turns:
-            self._advance(turns[step.number % len(turns)] - now)
+        if transitions:
+            self._advance(transitions[step.number % len(transitions)] - now)
 
     def _set_clock(self, now: float) -> None:
         self._clock.set(min(max(now, _EARLIEST), _LATEST))
@@ -223,7 +225,7 @@ class _Simulation:
     # --- the checker ----------------------------------------------------------------
 
     async def _close_checker(self) -> None:
-        self.report.seen["question that joined a fetch"] += self._checker.stats.joined
+        self.report.seen["lookup that joined a fetch"] += self._checker.stats.joined
         await self._checker.aclose()
 
     def _new_checker(self, step: Restart) -> RobotsChecker:
@@ -238,38 +240,38 @@ class _Simulation:
             store=self._store,
             policy=step.policy,
             max_origins=step.max_origins,
-            max_concurrent_fetches=step.at_once,
+            max_concurrent_fetches=step.max_concurrent_fetches,
             clock=self._clock,
             overrides={
                 f"https://{host}": RULEBOOKS[name].body
                 for host, name in overrides.items()
             },
-            on_event=self.judge.event_came,
+            on_event=self.judge.event_received,
         )
 
-    async def _ask(self, step: Ask) -> None:
+    async def _make_calls(self, step: Calls) -> None:
         self._clock.set(self._clock.now() + _BETWEEN_STEPS)
         self.judge.time_passed()
         self._network.slowness = step.slowness
-        self.report.questions += len(step.callers)
+        self.report.calls += len(step.callers)
         if len(step.callers) == 1:
             await self._answer(step.callers[0], is_alone=True)
             self._check_forgotten(step.callers[0])
         else:
-            answered = await self._ask_at_once(step.callers)
+            answered = await self._call_concurrently(step.callers)
             self._check_answered(step.callers, answered)
         self._network.slowness = 0.0
         self._check_schedule(step)
 
-    async def _ask_at_once(self, callers: Sequence[Caller]) -> set[int]:
-        """The numbers of those that were answered."""
+    async def _call_concurrently(self, callers: Sequence[Caller]) -> set[int]:
+        """Run `callers` concurrently; return the numbers of those answered."""
         answered: set[int] = set()
 
         async def ask(number: int, caller: Caller) -> None:
             await _checkpoints(caller.starts_after)
             with anyio.CancelScope() as scope:
-                if caller.gives_up_after is not None:
-                    tasks.start_soon(cancel, scope, caller.gives_up_after)
+                if caller.cancelled_after is not None:
+                    tasks.start_soon(cancel, scope, caller.cancelled_after)
                 await self._answer(caller, is_alone=False)
                 answered.add(number)
             self.report.cancelled += scope.cancelled_caught
@@ -285,11 +287,11 @@ class _Simulation:
 
     def _check_answered(self, callers: Sequence[Caller], answered: set[int]) -> None:
         for number, caller in enumerate(callers):
-            if number not in answered and caller.gives_up_after is None:
+            if number not in answered and caller.cancelled_after is None:
                 self.judge.complain(f"never answered: {caller}")
 
     async def _answer(self, caller: Caller, *, is_alone: bool) -> None:
-        """Ask as `caller` does, and judge the answer."""
+        """Make the call of `caller` and judge the answer."""
         host, path = caller.hosts[0], caller.path
         urls = [f"https://{host}{path}" for host in caller.hosts]
         url, checker, judge = urls[0], self._checker, self.judge
@@ -312,32 +314,32 @@ class _Simulation:
                 delay = await checker.crawl_delay(AGENT, url)
                 judge.judge_rules(host, "crawl-delay", delay)
             case Action.ROBOTS_TXT:
-                found = await checker.robots_txt(url)
-                judge.judge_rules(host, "file", found is not None)
+                file = await checker.robots_txt(url)
+                judge.judge_rules(host, "file", file is not None)
             case _:
-                await self._tell(caller, urls, is_alone=is_alone)
+                await self._act(caller, urls, is_alone=is_alone)
 
-    async def _tell(
+    async def _act(
         self, caller: Caller, urls: Sequence[str], *, is_alone: bool
     ) -> None:
-        """Call what gives no answer."""
+        """Call a method that returns nothing."""
         judge, host = self.judge, caller.hosts[0]
         match caller.action:
             case Action.PREFETCH:
                 await self._checker.prefetch(urls)
                 for one in caller.hosts if is_alone else ():
-                    judge.judge_known(one)
+                    judge.judge_prefetched(one)
             case Action.REFRESH:
-                judge.refresh_asked(host)
+                judge.refresh_requested(host)
                 await self._checker.refresh(urls[0])
                 if not judge.fetched[host] and host not in judge.overrides:
                     judge.complain(f"{host} was not refreshed")
             case _:
-                judge.forget_asked(host, is_alone=is_alone)
+                judge.forget_requested(host, is_alone=is_alone)
                 await self._checker.forget(urls[0])
 
     async def _check_twice(self, host: str, path: str, *, is_alone: bool) -> None:
-        """However one asks, the answer is the same, and it is in memory then."""
+        """Check that the methods agree, and that the answer is then in memory."""
         url = f"https://{host}{path}"
         verdict = await self._checker.check(AGENT, url)
         self._judge_verdict(host, path, verdict)
@@ -349,49 +351,51 @@ class _Simulation:
         if answer is not verdict.allowed:
             self.judge.complain(f"{url}: can_fetch {answer}, but check {verdict}")
         peeked = self._checker.peek(AGENT, url)
-        if peeked is not answer and (peeked is not None or self.judge.is_sure(host)):
+        if peeked is not answer and (
+            peeked is not None or self.judge.must_be_cached(host)
+        ):
             self.judge.complain(f"{url}: can_fetch {answer}, but peek {peeked}")
 
     def _judge_verdict(self, host: str, path: str, verdict: Verdict) -> None:
-        said = Saying(
+        decision = Decision(
             allowed=verdict.allowed,
             reason=verdict.reason,
             is_stale=verdict.is_stale,
             access=verdict.access,
             fresh_until=verdict.fresh_until,
         )
-        self.judge.judge_verdict(host, path, said)
+        self.judge.judge_verdict(host, path, decision)
         if verdict.origin != f"https://{host}":
-            self.judge.complain(f"the answer for {host} is about {verdict.origin}")
+            self.judge.complain(f"the verdict for {host} names {verdict.origin}")
 
     def _peek(self, host: str, path: str) -> None:
         answer = self._checker.peek(AGENT, f"https://{host}{path}")
         if answer is not None:
             self.judge.judge_answer(host, path, answer, how="peek", now_only=True)
 
-    def _check_rest(self) -> None:
-        """What holds when nobody asks."""
+    def _check_idle(self) -> None:
+        """Check what must be true between calls."""
         stats = self._checker.stats
         if stats.fetches_under_way:
-            self.judge.complain(f"{stats.fetches_under_way} fetches go on for ever")
+            self.judge.complain(f"{stats.fetches_under_way} fetches never end")
         if stats.fetches != self.judge.fetches:
             self.judge.complain(
-                f"{stats.fetches} fetches are counted, and not {self.judge.fetches}"
+                f"{stats.fetches} fetches are counted instead of {self.judge.fetches}"
             )
         for host in HOSTS:
             for path in PATHS:
                 self._peek(host, path)
 
     def _check_forgotten(self, caller: Caller) -> None:
-        """A store that works holds nothing of what the only caller wants forgotten."""
-        is_well = self._store.mood in {Mood.WELL, Mood.SLOW}
-        if caller.action is Action.FORGET and is_well:
+        """Check that a working store has no entry after a lone call of `forget`."""
+        store_works = self._store.mood in {Mood.WELL, Mood.SLOW}
+        if caller.action is Action.FORGET and store_works:
             key = key_of(f"https://{caller.hosts[0]}", terms_of(self.judge.policy))
             if self._store.has(key):
                 self.judge.complain(f"{key} was not forgotten")
 
-    def _check_schedule(self, step: Ask) -> None:
-        """While the clock stands still, one fetch of an origin is enough for all."""
+    def _check_schedule(self, step: Calls) -> None:
+        """Check that callers share fetches while the clock stands still."""
         reasons = Counter(
             host
             for caller in step.callers

@@ -1,4 +1,4 @@
-"""A store that outlives checkers, and fails in all the ways a store can."""
+"""An in-memory store that outlives checkers and fails in many ways."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import anyio.lowlevel
 
 from robotsgate import StoreError
 
-from .chance import chance_of
+from .randomness import rng_for
 
 if TYPE_CHECKING:
     from random import Random
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 class Mood(enum.Enum):
-    """How a store does its work."""
+    """How the store behaves."""
 
     WELL = "works"
     SLOW = "is slow"
     DEAD = "is dead"
-    MOODY = "fails now and then"
-    DAMAGED = "gives rubbish now and then"
+    MOODY = "sometimes fails"
+    DAMAGED = "sometimes returns corrupt data"
     FORGETFUL = "loses entries"
 
 
 class UnreliableStore:
-    """Keeps bytes, if it is in the mood."""
+    """Stores bytes, as reliably as its mood allows."""
 
     def __init__(self, judge: Judge) -> None:
         self.mood = Mood.WELL
@@ -43,73 +43,73 @@ class UnreliableStore:
         self._operations: Counter[tuple[str, str]] = Counter()
 
     def begin_step(self, salt: object) -> None:
-        """From now on `salt` decides what fails, whatever was done before."""
+        """Make failures depend only on `salt` and the operations of this step."""
         self._salt = salt
         self._operations.clear()
 
     def has(self, key: str) -> bool:
-        """Whether there is anything under `key`."""
+        """Whether `key` has an entry."""
         return key in self._data
 
     async def get(self, key: str) -> bytes | None:
-        """As `Store.get`, in a good mood."""
+        """Like `Store.get`, but subject to the mood."""
         try:
-            chance = await self._begin("get", key)
+            rng = await self._begin("get", key)
         except Exception:
-            self._judge.was_given(key, is_whole=False)
+            self._judge.entry_read(key, is_whole=False)
             raise
-        data, is_whole = self._shown(key, chance)
-        self._judge.was_given(key, is_whole=is_whole)
+        data, is_whole = self._read(key, rng)
+        self._judge.entry_read(key, is_whole=is_whole)
         return data
 
     async def update(self, key: str, change: Change) -> None:
-        """As `Store.update`, in a good mood; it may fail after it has written."""
+        """Like `Store.update`, but subject to the mood; may fail after writing."""
         try:
-            chance = await self._begin("update", key)
+            rng = await self._begin("update", key)
         except Exception:
-            self._judge.was_updated(key, is_whole=False, is_kept=False)
+            self._judge.entry_updated(key, is_whole=False, is_kept=False)
             raise
-        data, is_whole = self._shown(key, chance)
-        change(data)  # as after a write of another process, which was faster
-        made = change(data)
-        if made is not None:
-            self._data[key] = made[0]
-        self._judge.was_updated(key, is_whole=is_whole, is_kept=made is not None)
-        if self._is_off(Mood.FORGETFUL, chance):
+        data, is_whole = self._read(key, rng)
+        change(data)  # as if another process had written first
+        result = change(data)
+        if result is not None:
+            self._data[key] = result[0]
+        self._judge.entry_updated(key, is_whole=is_whole, is_kept=result is not None)
+        if self._misbehaves(Mood.FORGETFUL, rng):
             self._lose(key)
-        if self._is_off(Mood.MOODY, chance):
+        if self._misbehaves(Mood.MOODY, rng):
             raise StoreError("failed after the write")
 
     async def delete(self, key: str) -> None:
-        """As `Store.delete`, in a good mood."""
+        """Like `Store.delete`, but subject to the mood."""
         await self._begin("delete", key)
         self._lose(key)
 
     async def purge(self, now: float) -> int:
-        """As `Store.purge`; nothing asks for it here."""
+        """Not needed here."""
         raise NotImplementedError(now)
 
     async def aclose(self) -> None:
-        """As `Store.aclose`; a checker must not close what is not its own."""
+        """Raise, because a checker must not close a store it does not own."""
         raise NotImplementedError
 
     def lose(self, origin: str) -> None:
-        """Lose what is kept of `origin`, under any terms."""
+        """Lose the entries of `origin`, under any terms."""
         for key in [key for key in self._data if key.split(" ")[0] == origin]:
             self._lose(key)
 
     def _lose(self, key: str) -> None:
         self._data.pop(key, None)
-        self._judge.was_dropped(key)
+        self._judge.entry_dropped(key)
 
-    def _shown(self, key: str, chance: Random) -> tuple[bytes | None, bool]:
-        """What is given for the bytes under `key`, and whether it is those."""
-        if self._is_off(Mood.FORGETFUL, chance):
+    def _read(self, key: str, rng: Random) -> tuple[bytes | None, bool]:
+        """The bytes to return for `key`, and whether they are the stored ones."""
+        if self._misbehaves(Mood.FORGETFUL, rng):
             self._lose(key)
         data = self._data.get(key)
-        if data is not None and self._is_off(Mood.DAMAGED, chance):
-            place = chance.randrange(len(data))
-            flipped = bytes([data[place] ^ (1 << chance.randrange(8))])
+        if data is not None and self._misbehaves(Mood.DAMAGED, rng):
+            place = rng.randrange(len(data))
+            flipped = bytes([data[place] ^ (1 << rng.randrange(8))])
             others = [other for name, other in self._data.items() if name != key]
             damaged = [
                 b"",
@@ -118,25 +118,25 @@ class UnreliableStore:
                 data[:place] + flipped + data[place + 1 :],
                 *others,
             ]
-            return chance.choice(damaged), False
+            return rng.choice(damaged), False
         return data, True
 
     async def _begin(self, operation: str, key: str) -> Random:
         self._operations[operation, key] += 1
         number = self._operations[operation, key]
-        chance = chance_of(self._salt, operation, key, number)
-        rounds = chance.randrange(6) if self.mood is Mood.SLOW else chance.randrange(2)
+        rng = rng_for(self._salt, operation, key, number)
+        rounds = rng.randrange(6) if self.mood is Mood.SLOW else rng.randrange(2)
         for _ in range(rounds):
             await anyio.lowlevel.checkpoint()
-        if self.mood is Mood.DEAD or self._is_off(Mood.MOODY, chance):
+        if self.mood is Mood.DEAD or self._misbehaves(Mood.MOODY, rng):
             self.failures += self.mood is Mood.DEAD
-            raise chance.choice(_ERRORS)(f"{operation} failed")
-        return chance
+            raise rng.choice(_ERRORS)(f"{operation} failed")
+        return rng
 
-    def _is_off(self, mood: Mood, chance: Random) -> bool:
-        is_off = self.mood is mood and chance.random() < 0.4
-        self.failures += is_off
-        return is_off
+    def _misbehaves(self, mood: Mood, rng: Random) -> bool:
+        misbehaves = self.mood is mood and rng.random() < 0.4
+        self.failures += misbehaves
+        return misbehaves
 
 
 _ERRORS = (OSError, StoreError, ValueError, TimeoutError)

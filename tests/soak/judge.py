@@ -1,6 +1,6 @@
-"""Says what a checker must answer, from what an origin did until now.
+"""Works out what a checker must answer, from what an origin has done so far.
 
-Worked out without the code of robotsgate, so that one is the judge of the other.
+Uses none of robotsgate's code, so that it can check it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from robotsgate import AccessResult
-from tests.soak.servers import Comes, groups
+from tests.soak.servers import Outcome, groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 ROBOTS_TXT = "/robots.txt"
 
 ROUND_DAYS = 8
-"""Between two rounds: longer than anything is fresh, so each round fetches again."""
+"""Days between rounds: longer than any freshness lifetime, so each round fetches."""
 
-# Of the policy as it comes.
+# The default policy.
 _LIMIT_DAYS = 30
 _DAYS_OF_EVIDENCE = 5
 
@@ -29,17 +29,17 @@ class Effect(enum.Enum):
 
     RULES = "what the rules allow"
     EVERYTHING = "everything"
-    NOTHING = "nothing but the robots.txt"
-    NOTHING_AT_ALL = "nothing, nor the robots.txt"
+    NOTHING = "only robots.txt"
+    NOTHING_AT_ALL = "nothing, not even robots.txt"
 
 
-class Standing(NamedTuple):
-    """What is in force for an origin in a round, and what its fetches come to.
+class Expectation(NamedTuple):
+    """What applies to an origin in a round, and the result of its fetches.
 
     Attributes:
         effect: what may be fetched.
-        edition: the round whose rules are in force, for `Effect.RULES`.
-        access: of each fetch in this round.
+        edition: the round whose rules apply, for `Effect.RULES`.
+        access: the result of each fetch in this round.
     """
 
     effect: Effect
@@ -61,37 +61,37 @@ class Standing(NamedTuple):
 
 
 _ANSWERS = {
-    Comes.RULES: (Effect.RULES, AccessResult.SUCCESSFUL),
-    Comes.NO_FILE: (Effect.EVERYTHING, AccessResult.UNAVAILABLE),
-    Comes.REFUSAL: (Effect.NOTHING_AT_ALL, AccessResult.REFUSED),
+    Outcome.RULES: (Effect.RULES, AccessResult.SUCCESSFUL),
+    Outcome.NO_FILE: (Effect.EVERYTHING, AccessResult.UNAVAILABLE),
+    Outcome.REFUSAL: (Effect.NOTHING_AT_ALL, AccessResult.REFUSED),
 }
 
 
-def standings(fetches: Sequence[Comes]) -> Iterator[Standing]:
-    """What is in force round by round, if each round asks about the origin.
+def expectations(fetches: Sequence[Outcome]) -> Iterator[Expectation]:
+    """What applies in each round, if there is a lookup in every round.
 
-    An answer counts until the next one. An outage serves the last copy for 30 days,
-    and opens an origin only on evidence.
+    An answer applies until the next one. An outage serves the last copy for 30 days,
+    and opens the origin only if there is evidence.
     """
     effect, edition = Effect.NOTHING, 0
     failing_since: int | None = None
     evidence: list[int] = []
     for round_, fetch in enumerate(fetches):
-        comes = fetch
-        if comes is Comes.MISSING_PAGE:
-            comes = Comes.ERROR if effect is Effect.RULES else Comes.NO_FILE
-        if comes in _ANSWERS:
-            effect, access = _ANSWERS[comes]
+        outcome = fetch
+        if outcome is Outcome.MISSING_PAGE:
+            outcome = Outcome.ERROR if effect is Effect.RULES else Outcome.NO_FILE
+        if outcome in _ANSWERS:
+            effect, access = _ANSWERS[outcome]
             edition, failing_since, evidence = round_, None, []
-            yield Standing(effect, edition, access)
+            yield Expectation(effect, edition, access)
             continue
         if failing_since is None:
             failing_since = round_
-            if effect is Effect.EVERYTHING:  # that there is no file is forgotten
+            if effect is Effect.EVERYTHING:  # a missing file is forgotten
                 effect = Effect.NOTHING
-        if comes is Comes.ERROR:
+        if outcome is Outcome.ERROR:
             evidence.append(round_)
-        yield Standing(
+        yield Expectation(
             _effect_of_outage(effect, round_, failing_since, evidence),
             edition,
             AccessResult.UNREACHABLE,
