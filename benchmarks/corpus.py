@@ -200,5 +200,5 @@ def word(rng: Random) -> str:
 
 
 def slug(rng: Random) -> str:
-    """Words as in the path of an article or a product."""
+    """Words like those in the path of an article or product."""
     return "-".join(rng.choices(WORDS, k=rng.randint(1, 4)))

@@ -230,7 +230,7 @@ async def _seconds_at_once(
 async def _measure_start(
     case: _Case, openers: Mapping[str, Opener]
 ) -> dict[str, Figures]:
-    """Seconds to open a full store, for lookups by a new checker, and for a purge."""
+    """Seconds to open a full store, look up URLs with a new checker, and purge."""
     # A checker uses an entry only for the origin it was created for.
     numbers = range(len(case.entries))
     sample = Random(SEED).sample(numbers, min(_LOOKUPS, len(numbers)))

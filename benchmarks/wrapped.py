@@ -1,4 +1,4 @@
-"""Measures what the hook adds to a request with httpx.
+"""Measures the overhead that the hook adds to an httpx request.
 
 pip install -e '.[bench]'
 python -m benchmarks.wrapped --page docs/explanation/how-fast.md

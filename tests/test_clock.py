@@ -38,7 +38,7 @@ def test_system_clock_returns_fractional_seconds(
 @pytest.mark.anyio
 @pytest.mark.parametrize("has_event", [False, True], ids=["no event", "event unset"])
 @pytest.mark.parametrize("seconds", [-1.0, 0.0, 0.01])
-async def test_wait_ends_after_the_given_seconds(
+async def test_wait_ends_after_the_given_number_of_seconds(
     seconds: float, *, has_event: bool
 ) -> None:
     clock = SystemClock()

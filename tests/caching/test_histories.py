@@ -91,7 +91,7 @@ class World:
         began_at: float | None = None,
         has_store: bool = True,
     ) -> Effect:
-        """End an attempt by `process` now; return what then applies."""
+        """End an attempt by `process` now; return the standing that then applies."""
         self.record(f"attempt {outcome}")
         stored = self.store if has_store else Process()
         known, history = self._joined(process, stored)

@@ -343,7 +343,7 @@ async def test_store_that_hangs_times_out_and_is_not_used_for_30_seconds() -> No
 async def test_store_that_fails_slowly_is_not_used_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """For example, every lookup would have to wait for a locked file."""
+    """Otherwise, every lookup would wait, for example for a locked file."""
     monkeypatch.setattr(_entries, "_PATIENCE", -1.0)
     guarded = Guarded(FailingStore("get"))
 

@@ -211,7 +211,7 @@ async def let_others_run_and_cancel(scope: anyio.CancelScope) -> None:
     scope.cancel()
 
 
-async def test_async_generator_is_closed_when_the_loop_is_left() -> None:
+async def test_async_generator_is_closed_on_leaving_the_loop() -> None:
     closed = []
 
     async def source() -> AsyncGenerator[str, None]:

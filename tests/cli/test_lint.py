@@ -218,7 +218,7 @@ def _findings(outcome: Outcome, origin: Origin = _ORIGIN) -> list[Finding]:
 
 
 @pytest.mark.parametrize(("outcome", "codes"), _ANSWERS.values(), ids=_ANSWERS.keys())
-def test_response_has_its_findings(outcome: Outcome, codes: list[str]) -> None:
+def test_response_has_the_expected_findings(outcome: Outcome, codes: list[str]) -> None:
     findings = _findings(outcome)
 
     assert [one.code for one in findings] == codes

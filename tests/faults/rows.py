@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.servers.loopback import Answer
 
 SHORT_DEADLINE = 0.1
-"""The deadline, in seconds, of fetches that only the deadline ends."""
+"""The deadline, in seconds, for fetches that would otherwise never end."""
 
 _MEBIBYTE = 2**20
 

@@ -192,7 +192,7 @@ def test_absurdly_long_coding_name_is_shortened() -> None:
     ],
     ids=["gzip", "deflate in zlib", "deflate, raw"],
 )
-def test_coded_body_cut_off_anywhere_is_an_error(
+def test_encoded_body_cut_off_anywhere_is_an_error(
     coding: str, sent: bytes, chunking: Callable[[bytes], Iterable[bytes]]
 ) -> None:
     for length in range(1, len(sent)):
@@ -200,7 +200,7 @@ def test_coded_body_cut_off_anywhere_is_an_error(
             read_body(chunking(sent[:length]), coding, max_bytes=NO_LIMIT)
 
 
-def test_coded_body_cut_off_beyond_the_limit_is_not_an_error() -> None:
+def test_encoded_body_cut_off_beyond_the_limit_is_not_an_error() -> None:
     sent = gzip.compress(TEXT * 100)[:-9]
 
     body = read_body([sent], "gzip", max_bytes=len(TEXT))

@@ -91,7 +91,7 @@ async def test_at_most_eight_addresses_are_dialled() -> None:
     assert len(board.dialled) == 8
 
 
-async def test_error_has_the_causes_of_all_addresses_that_refuse() -> None:
+async def test_error_includes_the_cause_for_every_address_that_refuses() -> None:
     board = Switchboard({"a.test": [" ".join(V4)]}, {})
 
     with pytest.raises(ConnectionError) as caught:

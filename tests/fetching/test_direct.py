@@ -259,7 +259,7 @@ async def test_bytes_that_arrived_while_the_loop_was_blocked_are_not_late(
 @pytest.mark.parametrize(
     ("piece", "times"), [(b"Disallow: /a/b/c/d/e\n", 24_000), (b"#", 3_000)]
 )
-async def test_file_may_arrive_line_by_line_and_a_small_one_byte_by_byte(
+async def test_file_may_arrive_line_by_line_or_byte_by_byte_if_small(
     serve: Serve, piece: bytes, times: int
 ) -> None:
     body = b"%x\r\n%b\r\n" % (len(piece), piece)

@@ -96,7 +96,7 @@ async def test_userinfo_is_not_in_exceptions() -> None:
 async def test_clients_own_headers_are_sent_to_the_first_origin_only(
     serve: Serve, library: ModuleType
 ) -> None:
-    """Custom headers used to follow a redirect, whose cookies ended up in the jar."""
+    """Custom headers used to be resent after a redirect, and its cookies were kept."""
     cookie = {"Set-Cookie": "session=secret; Path=/"}
     answers = {"/b": Reply(body=b"User-agent: *\nDisallow: /", headers=cookie)}
     first = serve(Routes(answers))

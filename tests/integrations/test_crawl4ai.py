@@ -124,7 +124,7 @@ async def test_example_with_a_browser_refuses_a_redirect(
 
 
 class FakePage:
-    """A page that is also its own context and session; counts sessions, or has none.
+    """A page that is its own context and session; counts sessions or refuses them.
 
     Attributes:
         sent: the commands sent to the session.

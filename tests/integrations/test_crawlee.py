@@ -451,7 +451,7 @@ async def test_turn_ends_if_its_page_is_never_requested(site: Site) -> None:
 
 
 @NEEDS_CHROMIUM
-async def test_other_browsers_skip_a_disallowed_redirect_afterwards(
+async def test_other_browsers_skip_the_page_after_a_disallowed_redirect(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Chromium stands in for them; its hops are not checked."""
@@ -491,7 +491,7 @@ async def test_script_cannot_navigate_to_a_disallowed_page(
 
 
 @NEEDS_CHROMIUM
-async def test_turn_granted_after_the_crawler_left_the_page_ends(
+async def test_turn_is_ended_if_granted_after_the_crawler_left_the_page(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = site()

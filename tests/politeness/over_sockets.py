@@ -67,7 +67,7 @@ class FastClock(SystemClock):
 
 
 class Host:
-    """A loopback address with a crawl-delay, which records the requests it gets.
+    """A host on a loopback address that has a crawl-delay and records its requests.
 
     Attributes:
         spans: when each request arrived and ended; the end is recorded just before

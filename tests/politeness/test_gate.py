@@ -68,7 +68,7 @@ OTHER_PAGE = f"{OTHER_ORIGIN}/page"
 # --- robots.txt first, then the page ------------------------------------------------
 
 
-async def test_first_page_starts_a_delay_after_the_robots_txt_fetch_ends() -> None:
+async def test_first_page_is_fetched_one_delay_after_robots_txt() -> None:
     crawl = Crawl()
     crawl.serve(delay=3)
 

@@ -215,7 +215,7 @@ def _pattern(rng: Random, pieces: tuple[bytes, ...]) -> bytes:
 def _file_with_overlong_lines(
     rng: Random, patterns: list[bytes], agents: list[str]
 ) -> bytes:
-    """A file with overlong lines whose values are at or near the point of the cut."""
+    """A file with overlong lines whose values end at or near the cutoff point."""
     parts = [_file(rng, patterns, agents)]
     for _ in range(rng.randrange(1, 4)):
         if rng.random() < 0.3:

@@ -1,4 +1,4 @@
-"""Runs many lookups for many origins, and counts what is wrong."""
+"""Runs many lookups for many origins and counts what goes wrong."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class LiveOrigins:
             self.discard(origin)
 
     def standing_for(self, standing: Standing, agent: Agent) -> StandingFor | None:
-        """What applies to `agent`; `None` if the file must be parsed first."""
+        """The standing for `agent`; `None` if the file must be parsed first."""
         if agent.name in standing.agents:
             return self.by_agent[agent.name][standing.entry.origin]
         if standing.effect is Effect.RULES:
@@ -155,7 +155,7 @@ class LiveOrigins:
         *,
         weight: int = 0,
     ) -> StandingFor:
-        """What applies to `agent`; cached for lookups if `standing` is in memory."""
+        """The standing for `agent`, cached if `standing` is in memory."""
         origin = standing.entry.origin
         standing_for = StandingFor(standing, agent_rules)
         if self.by_origin.get(origin) is not standing or agent.name in standing.agents:

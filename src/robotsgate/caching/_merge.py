@@ -9,7 +9,7 @@ answer to the next, and the failures between two answers form an outage:
     answer 2 ── fails ──▶ …
 
 Each process is in one of these states. A later answer supersedes everything before it,
-so of two states with different answers, the one with the later answer wins entirely. If
+so if two states have different answers, the one with the later answer wins outright. If
 two states have the same answer, the processes may have seen different failures of the
 same outage, which began with the first failure; the last failure determines its current
 state.

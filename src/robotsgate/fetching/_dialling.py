@@ -80,8 +80,8 @@ async def connect_to_any(
 ) -> SocketStream:
     """Connect to the first of `addresses` that accepts the connection.
 
-    The next address is tried once the previous one has failed or has not responded for
-    0.25 s.
+    The next address is tried once the previous one has failed, or has gone 0.25 s
+    without responding.
 
     Raises:
         OSError: none of the addresses accepts the connection.

@@ -219,7 +219,7 @@ class Exchange:
                 await self._take(event, cast("Body", self._body))  # after its head
 
     def _count(self, count: int, socket: SocketStream) -> None:
-        """Limit everything except the body, which could otherwise go on forever."""
+        """Limit everything except the body; otherwise, headers could go on forever."""
         # Each byte of data permits one more byte of TLS overhead: half of a record with
         # a single line is framing.
         socket.bytes_left += 2 * count

@@ -337,7 +337,7 @@ class PolitenessGate:
 def _check_seconds(
     name: str, seconds: object, *, least: float = 0.0, is_finite: bool = True
 ) -> None:
-    """Check that `seconds` is a number of `least` or more.
+    """Check that `seconds` is a number and at least `least`.
 
     Raises:
         TypeError: `seconds` is not a number.

@@ -269,8 +269,8 @@ class FleetMemory(LocalLedger):
     """This process's turns, and the state of the hosts as learned from the fleet.
 
     Attributes:
-        is_alone: whether this process cannot reach the shared server. If so, it uses
-            only its share of each host's pace.
+        is_alone: whether this process cannot reach the shared server. If so, it sends
+            only its share of the requests that each host allows.
     """
 
     def __init__(self, *, workers: int, max_hosts: int, clock: Clock) -> None:
