@@ -48,7 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         figures += _MEASUREMENTS[name](work)
         print(f"[{name}: {perf_counter() - began:.0f} s]", file=sys.stderr)
     run = about(*_OWN, *_PEERS)
-    run |= {"files": kind, "turns": f"the best of {repeats}"}
+    run["turns"] = f"the best of {repeats}"
+    if options.only != ["hostile"]:
+        run["files"] = kind
     publish(figures, run, page=options.page)
     if options.page is not None:
         for table in figures:
