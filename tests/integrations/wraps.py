@@ -221,10 +221,14 @@ def _httpx_hook(library: ModuleType, backend: str, *, is_http2: bool = False) ->
     )
 
 
-def _httpx_transport(library: ModuleType, backend: str) -> Wrap:
+def _httpx_transport(
+    library: ModuleType, backend: str, *, is_http2: bool = False
+) -> Wrap:
     @asynccontextmanager
     async def opened(setting: Setting) -> AsyncIterator[Get]:
-        inner = library.AsyncHTTPTransport(verify=setting.tls, proxy=setting.proxy)
+        inner = library.AsyncHTTPTransport(
+            verify=setting.tls, proxy=setting.proxy, http2=is_http2
+        )
         async with (
             _checker(setting, inner) as (checker, gate),
             library.AsyncClient(
@@ -240,6 +244,7 @@ def _httpx_transport(library: ModuleType, backend: str) -> Wrap:
         open=opened,
         error=library.RequestError,
         timeout=library.ReadTimeout,
+        is_http2=is_http2,
     )
 
 
@@ -380,6 +385,7 @@ WRAPS = {
         "hook": _httpx_hook,
         "hook over HTTP/2": partial(_httpx_hook, is_http2=True),
         "transport": _httpx_transport,
+        "transport over HTTP/2": partial(_httpx_transport, is_http2=True),
     }.items()
     for library in (httpx, httpx2)
     for backend in ("asyncio", "trio")
