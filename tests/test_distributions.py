@@ -19,6 +19,11 @@ ADDRESS = "https://code.example/robotsgate"
 RELATIVE_LINK = re.compile(r"\]\((?!https:)")
 
 
+# Besides src: what packagers need to build the docs and to run the tests.
+INCLUDED = {".ci", ".github", "benchmarks", "docs", "examples", "tests"}
+INCLUDED_FILES = {"LICENSE", ".pre-commit-hooks.yaml", "action.yml"}
+
+
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A checkout with the sources, and with files that must not be published."""
@@ -27,8 +32,11 @@ def checkout(tmp_path: Path) -> Path:
         ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__")
     )
     for file in ROOT.iterdir():
-        if file.suffix in {".md", ".py", ".toml"} or file.name == "LICENSE":
+        if file.suffix in {".md", ".py", ".toml"} or file.name in INCLUDED_FILES:
             shutil.copy(file, folder)
+    for name in INCLUDED:
+        (folder / name).mkdir()
+        (folder / name / "file").touch()
     for stray in (".venv/pyvenv.cfg", "env/lib/module.py", "site/index.html"):
         (folder / stray).parent.mkdir(parents=True)
         (folder / stray).touch()
@@ -69,7 +77,8 @@ def test_sdist_contains_only_the_files_of_the_project(checkout: Path) -> None:
     sdist = unpacked_sdist(checkout)
 
     files = {path.name for path in checkout.iterdir() if path.is_file()}
-    assert {path.name for path in sdist.iterdir()} == files | {"PKG-INFO", "src"}
+    folders = INCLUDED | {"src"}
+    assert {path.name for path in sdist.iterdir()} == files | folders | {"PKG-INFO"}
 
 
 def test_wheel_from_the_sdist_equals_wheel_from_the_checkout(checkout: Path) -> None:
@@ -132,3 +141,11 @@ def test_ci_runs_on_every_supported_python_version() -> None:
 
     supported = re.findall(r":: Python :: (3\.\d+)", settings)
     assert re.findall(r'"(3\.\d+)"', workflow) == supported
+
+
+def test_lint_in_ci_page_pins_this_version() -> None:
+    page = (ROOT / "docs/how-to/lint-in-ci.md").read_text(encoding="utf-8")
+
+    pins = re.findall(r"(?:rev: |/robotsgate@)(v[\d.]+)", page)
+    assert len(pins) >= 2
+    assert set(pins) == {f"v{__version__}"}

@@ -17,6 +17,14 @@ def test_links_lead_to_existing_files() -> None:
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+def test_tests_cited_by_the_security_policy_exist() -> None:
+    policy = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`(tests/[\w/.]+)`", policy)
+
+    assert paths
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
 def test_install_commands_use_pypi_only_after_the_first_release() -> None:
     tutorial = (DOCS / "tutorial/first-crawl.md").read_text(encoding="utf-8")
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -52,8 +60,15 @@ def test_claims_about_other_libraries_link_to_their_source() -> None:
 
 def test_figures_match_the_measurements() -> None:
     average, ratio, cold = re.findall(r"took (\d+\.\d\d)", README)
+    (small,) = re.findall(r"of 500 bytes, the factor was (\d+\.\d\d)", README)
     page = (DOCS / "explanation/how-fast.md").read_text(encoding="utf-8")
 
-    assert f"| await can_fetch | {average} | 1.00 |" in page
-    assert re.search(rf"\| protego \S+ \| \S+ \| \S+ \| {ratio} \|", page)
-    assert re.search(rf"\| RobotsChecker \| \S+ \| {cold} \|", page)
+    for table, row in (
+        ("questions", rf"await can_fetch \| {average} \| 1.00"),
+        ("questions", rf"protego \S+ \| \S+ \| \S+ \| {ratio}"),
+        ("cold", rf"RobotsChecker \| \S+ \| {cold}"),
+        ("cold, a file of 500 bytes", rf"RobotsChecker \| \S+ \| {small}"),
+    ):
+        _, _, rows = page.partition(f"<!-- begin: table {table} -->")
+        rows, _, _ = rows.partition("<!-- end")
+        assert re.search(rf"^\| {row} \|", rows, re.MULTILINE), table

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from robotsgate import __version__
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -72,14 +70,6 @@ def _commit_all(folder: Path) -> str:
     author = ("-c", "user.name=x", "-c", "user.email=x@example.com")
     _run("git", *author, "commit", "--quiet", "-m", "x", folder=folder)
     return _run("git", "rev-parse", "HEAD", folder=folder).stdout.strip()
-
-
-def test_page_pins_this_version() -> None:
-    (repository,) = _HOOKS["repos"]
-    *_, action = _WORKFLOW["jobs"]["lint"]["steps"]
-
-    assert repository["rev"] == f"v{__version__}"
-    assert action["uses"].endswith(f"/robotsgate@v{__version__}")
 
 
 def test_hook_finds_errors_in_files_named_robots_txt(
