@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
+import sys
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -110,11 +112,44 @@ def test_missing_file_is_an_error(page: str, tmp_path: Path) -> None:
         wait_for(browser, "Python failed: its files could not be loaded")
 
 
+def test_command_keeps_the_files_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("mine")
+
+    completed = subprocess.run(  # noqa: S603 (our own program)
+        [sys.executable, tester_page.__file__, tmp_path],
+        env={**os.environ, "PATH": ""},
+        timeout=60,
+        check=False,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+    assert completed.returncode == 1
+    assert completed.stderr.endswith(
+        f": expected an empty or a new folder, got {tmp_path}\n"
+    )
+    assert [one.name for one in tmp_path.iterdir()] == ["index.html"]
+    assert (tmp_path / "index.html").read_text() == "mine"
+
+
+def test_failed_build_creates_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+
+    with pytest.raises(FileNotFoundError, match="npm"):
+        tester_page.build(tmp_path / "tester")
+
+    assert not (tmp_path / "tester").exists()
+
+
 def test_page_is_left_out_without_npm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", "")
     app = SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html"))
+    (tmp_path / "tester").mkdir()
+    (tmp_path / "tester/pyodide.mjs").touch()  # by an earlier run of Sphinx
 
     tester_page._add_page(app, None)
 
