@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import logging
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,9 @@ import robotsgate
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
+
+# Sphinx handles loggers with this prefix, so a warning is an error with -W.
+_log = logging.getLogger("sphinx.tester_page")
 
 _SOURCES = Path(__file__).with_name("tester")
 _PACKAGE = Path(robotsgate.__file__).parent
@@ -56,7 +60,8 @@ _LEFT_OUT = """\
 <html lang="en">
 <meta charset="utf-8">
 <title>robots.txt tester</title>
-<p>This copy of the documentation was built without npm, so it has no tester.
+<p>This copy of the documentation has no tester, because Pyodide could not be downloaded
+when the copy was built.
 Run <code>robotsgate serve</code> for the same page.</p>
 </html>
 """
@@ -76,7 +81,8 @@ def _add_page(app: Sphinx, exception: Exception | None) -> None:
     try:
         build(folder)
     except (OSError, subprocess.SubprocessError) as error:
-        sys.stderr.write(f"the tester page was left out: {error}\n")
+        level = logging.WARNING if shutil.which("npm") else logging.INFO
+        _log.log(level, "the tester page was left out: %s", error)
         folder.mkdir(exist_ok=True)
         (folder / "index.html").write_text(_LEFT_OUT, encoding="utf-8")
 
