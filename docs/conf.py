@@ -5,7 +5,6 @@ Only the tester page needs the network.
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
 import sys
 from pathlib import Path
@@ -26,7 +25,7 @@ sys.path.append(str(Path(__file__).parent))
 project = "robotsgate"
 author = "the robotsgate contributors"
 project_copyright = author
-release = importlib.metadata.version("robotsgate")
+release = robotsgate.__version__
 version = release
 
 extensions = [

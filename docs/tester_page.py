@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import logging
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,9 @@ import robotsgate
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
+
+# Sphinx handles loggers with this prefix, so a warning is an error with -W.
+_log = logging.getLogger("sphinx.tester_page")
 
 _SOURCES = Path(__file__).with_name("tester")
 _PACKAGE = Path(robotsgate.__file__).parent
@@ -56,7 +60,8 @@ _LEFT_OUT = """\
 <html lang="en">
 <meta charset="utf-8">
 <title>robots.txt tester</title>
-<p>This copy of the documentation was built without npm, so it has no tester.
+<p>This copy of the documentation has no tester, because Pyodide could not be downloaded
+when the copy was built.
 Run <code>robotsgate serve</code> for the same page.</p>
 </html>
 """
@@ -71,24 +76,35 @@ def _add_page(app: Sphinx, exception: Exception | None) -> None:
     if exception is not None or app.builder.format != "html":
         return
     folder = Path(app.outdir, "tester")
+    if folder.exists():
+        shutil.rmtree(folder)  # from an earlier run of Sphinx
     try:
         build(folder)
     except (OSError, subprocess.SubprocessError) as error:
-        sys.stderr.write(f"the tester page was left out: {error}\n")
-        shutil.rmtree(folder)
-        folder.mkdir()
+        level = logging.WARNING if shutil.which("npm") else logging.INFO
+        _log.log(level, "the tester page was left out: %s", error)
+        folder.mkdir(exist_ok=True)
         (folder / "index.html").write_text(_LEFT_OUT, encoding="utf-8")
 
 
 def build(folder: Path) -> None:
-    """Write the page and everything it loads to `folder`.
+    """Write the page and everything it loads to `folder`, which is empty or new.
 
     Raises:
-        OSError: there is no npm, or the folder cannot be written to.
+        OSError: there is no npm, or the folder contains files or cannot be written to.
         subprocess.SubprocessError: npm could not download Pyodide within a minute.
         ValueError: npm downloaded something else.
     """
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists() and any(folder.iterdir()):
+        raise FileExistsError(f"expected an empty or a new folder, got {folder}")
+    with TemporaryDirectory() as temporary:
+        built = Path(temporary, "tester")
+        _write_page(built)
+        _unpack_pyodide(built / "pyodide")
+        shutil.copytree(built, folder, dirs_exist_ok=True)
+
+
+def _write_page(folder: Path) -> None:
     shutil.copytree(_SHARED, folder)
     page = folder / "index.html"
     first, charset, rest = page.read_text("utf-8").partition('<meta charset="utf-8">\n')
@@ -104,7 +120,6 @@ def build(folder: Path) -> None:
             for file in files(name) or ():
                 if file.suffix != ".pyc" and ".." not in file.parts:
                     modules.write(file.locate(), file)  # including its license
-    _unpack_pyodide(folder / "pyodide")
 
 
 def _unpack_pyodide(folder: Path) -> None:
@@ -136,4 +151,7 @@ def _unpack_pyodide(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    build(Path(sys.argv[1]))
+    try:
+        build(Path(sys.argv[1]))
+    except (OSError, subprocess.SubprocessError) as error:
+        sys.exit(f"the tester page was not built: {error}")

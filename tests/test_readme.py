@@ -43,11 +43,12 @@ def test_install_commands_use_pypi_only_after_the_first_release() -> None:
 
 
 def test_docs_are_built_in_a_folder_that_git_ignores() -> None:
-    pages = README + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    folders = set(re.findall(r"sphinx-build[\w -]* docs (\w+)`", pages))
+    others = ("CONTRIBUTING.md", "docs/how-to/try-a-file-in-a-browser.md")
+    pages = README + "".join((ROOT / page).read_text("utf-8") for page in others)
+    folders = re.findall(r"(?:sphinx-build[\w -]* docs|tester_page\.py) (\w+)", pages)
 
     ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
-    assert folders
+    assert len(folders) == 3
     assert [folder for folder in folders if f"/{folder}/" not in ignored] == []
 
 

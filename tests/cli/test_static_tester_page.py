@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 import shutil
 import subprocess
+import sys
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -110,14 +113,72 @@ def test_missing_file_is_an_error(page: str, tmp_path: Path) -> None:
         wait_for(browser, "Python failed: its files could not be loaded")
 
 
-def test_page_is_left_out_without_npm(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_command_keeps_the_files_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("mine")
+
+    completed = subprocess.run(  # noqa: S603 (our own program)
+        [sys.executable, tester_page.__file__, tmp_path],
+        env={**os.environ, "PATH": ""},
+        timeout=60,
+        check=False,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+    assert completed.returncode == 1
+    assert completed.stderr.endswith(
+        f": expected an empty or a new folder, got {tmp_path}\n"
+    )
+    assert [one.name for one in tmp_path.iterdir()] == ["index.html"]
+    assert (tmp_path / "index.html").read_text() == "mine"
+
+
+def test_failed_build_creates_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
-    app = SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html"))
 
+    with pytest.raises(FileNotFoundError, match="npm"):
+        tester_page.build(tmp_path / "tester")
+
+    assert not (tmp_path / "tester").exists()
+
+
+def add_page(output: Path) -> str:
+    """What Sphinx, which has just built the HTML, adds to `output`."""
+    app = SimpleNamespace(outdir=output, builder=SimpleNamespace(format="html"))
     tester_page._add_page(app, None)
+    assert [one.name for one in (output / "tester").iterdir()] == ["index.html"]
+    return (output / "tester/index.html").read_text()
 
-    assert "the tester page was left out: " in capsys.readouterr().err
-    assert [one.name for one in (tmp_path / "tester").iterdir()] == ["index.html"]
-    assert "robotsgate serve" in (tmp_path / "tester/index.html").read_text()
+
+def test_page_is_left_out_without_npm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    caplog.set_level(logging.INFO, "sphinx")
+    (tmp_path / "tester").mkdir()
+    (tmp_path / "tester/pyodide.mjs").touch()  # by an earlier run of Sphinx
+
+    page = add_page(tmp_path)
+
+    assert "robotsgate serve" in page
+    (record,) = caplog.records
+    assert record.levelname == "INFO"
+    assert record.message.startswith("the tester page was left out: ")
+
+
+def test_failed_download_is_a_warning_of_sphinx(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    npm = tmp_path / "npm"
+    npm.write_text("#!/bin/sh\nexit 1\n")
+    npm.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}")
+
+    page = add_page(tmp_path)
+
+    assert "could not be downloaded" in page
+    assert "npm" not in page
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("sphinx.tester_page", "WARNING")
