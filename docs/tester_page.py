@@ -92,7 +92,7 @@ def build(folder: Path) -> None:
 
     Raises:
         OSError: there is no npm, or the folder contains files or cannot be written to.
-        subprocess.SubprocessError: npm could not download Pyodide within a minute.
+        subprocess.SubprocessError: npm could not download Pyodide within five minutes.
         ValueError: npm downloaded something else.
     """
     if folder.exists() and any(folder.iterdir()):
@@ -137,7 +137,7 @@ def _unpack_pyodide(folder: Path) -> None:
             ],
             check=True,
             stdout=subprocess.DEVNULL,
-            timeout=60,
+            timeout=300,
         )
         (archive,) = Path(downloads).iterdir()
         digest = hashlib.sha512(archive.read_bytes()).digest()
