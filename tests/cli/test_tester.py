@@ -241,6 +241,18 @@ async def test_fetches_per_client_are_limited() -> None:
     assert (cached, later) == (200, 200)
 
 
+async def test_site_that_needs_a_second_attempt_counts_as_one_fetch() -> None:
+    site = FakeSite()
+    for number in range(21):
+        site.fail(f"https://h{number}", httpx.ConnectError("refused"))
+
+    async with _page(site) as client:
+        queries = [_query(text=None, url=f"h{number}") for number in range(21)]
+        responses = [await client.post("/answers", json=one) for one in queries]
+
+    assert [one.status_code for one in responses] == [200] * 20 + [429]
+
+
 @cases("one other", {
     "two IPv6 networks": ("2001:db8::1", "2001:db8:0:1::1"),
     "two IPv4 addresses": ("198.51.100.1", "198.51.100.2"),

@@ -169,7 +169,7 @@ class _Answerer:
         verdict = await self._fetch_origin(https, client)
         if verdict.access is not AccessResult.UNREACHABLE or verdict.status is not None:
             return https, verdict
-        over_http = await self._fetch_origin(http, client)
+        over_http = await self._checker.check("*", f"{http}/")  # the same site: free
         if over_http.access is AccessResult.UNREACHABLE:
             return https, verdict
         return http, over_http
