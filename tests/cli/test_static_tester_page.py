@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -100,6 +101,15 @@ def test_page_works_without_a_server(page: str, tmp_path: Path) -> None:
     urls = requested(log, page)
     assert f"{page}pyodide/pyodide.asm.wasm" in urls
     assert [url for url in urls if not url.startswith(page)] == []
+
+
+def test_text_that_is_too_large_is_an_error() -> None:
+    answer = runpy.run_path(str(tester_page._SOURCES / "answers.py"))["answer"]
+    query = {"text": "#" * (2**20 + 1), "url": "", "agents": [], "paths": []}
+
+    error = json.loads(answer(json.dumps(query)))["error"]
+
+    assert error == "expected at most 1048576 bytes of text, got 1048577"
 
 
 @pytest.mark.slow

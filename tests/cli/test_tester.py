@@ -85,7 +85,7 @@ async def test_page_states_its_limits() -> None:
         _app._FETCHES_AT_ONCE,
     ):
         assert f" {limit:,} " in page
-    assert f"{_app._MOST_BYTES // 2**20} MiB" in page
+    assert f"{_answers._MOST_PASTED_BYTES // 2**20} MiB" in page
     assert f"every {_app._SECONDS_EACH:.0f} seconds" in page
 
 
@@ -241,6 +241,18 @@ async def test_fetches_per_client_are_limited() -> None:
     assert (cached, later) == (200, 200)
 
 
+async def test_site_that_needs_a_second_attempt_counts_as_one_fetch() -> None:
+    site = FakeSite()
+    for number in range(21):
+        site.fail(f"https://h{number}", httpx.ConnectError("refused"))
+
+    async with _page(site) as client:
+        queries = [_query(text=None, url=f"h{number}") for number in range(21)]
+        responses = [await client.post("/answers", json=one) for one in queries]
+
+    assert [one.status_code for one in responses] == [200] * 20 + [429]
+
+
 @cases("one other", {
     "two IPv6 networks": ("2001:db8::1", "2001:db8:0:1::1"),
     "two IPv4 addresses": ("198.51.100.1", "198.51.100.2"),
@@ -271,7 +283,12 @@ def test_each_client_has_its_own_bucket_that_refills() -> None:
                            % b",".join([b'""'] * 51), "expected at most 50 checks"),
     "too many lines": (b'{"text":"%s","url":"","agents":[],"paths":[]}'
                        % (b"\\n" * 50_001), "expected at most 50000 lines, got 50001"),
-    "too many bytes": (b"[" + b" " * 2**20 + b"]", "expected at most 1048576 bytes"),
+    "too many bytes of text": (
+        b'{"text":"%s","url":"","agents":[],"paths":[]}'
+        % ("\u00fc" * (2**19 + 1)).encode(),
+        "expected at most 1048576 bytes of text, got 1048578"),
+    "too many bytes of JSON": (b"[" + b" " * 2**22 + b"]",
+                               "expected at most 4194304 bytes of JSON"),
     "an invalid URL": (b'{"text":null,"url":"/x","agents":[],"paths":[]}',
                        "expected a host"),
 })  # fmt: skip
@@ -283,6 +300,21 @@ async def test_query_that_the_page_would_not_send_is_an_error(
 
     assert response.status_code == 400
     assert message in response.json()["error"]
+
+
+@cases("text", {
+    "quotes": ('"' * 2**20,),
+    "half of a surrogate pair": ("\ud800",),
+})  # fmt: skip
+async def test_text_within_the_limit_is_accepted_despite_its_json_escapes(
+    text: str,
+) -> None:
+    query = json.dumps(_query(text=text))
+
+    async with _page() as client:
+        response = await client.post("/answers", content=query, headers=_HEADERS)
+
+    assert response.status_code == 200
 
 
 async def test_form_from_another_site_is_refused() -> None:

@@ -168,6 +168,19 @@ def test_error_replaces_the_results(opened: Callable[..., Chrome]) -> None:
     assert browser.find_element(By.ID, "lines").text == ""
 
 
+def test_check_works_if_the_browser_refuses_the_url(
+    opened: Callable[..., Chrome],
+) -> None:
+    """Safari does so after 100 changes within 10 seconds."""
+    browser = opened(text=_TYPICAL, paths="/a/b")
+    browser.execute_script("history.replaceState = () => { throw new Error(); };")
+
+    browser.find_element(By.ID, "paths").send_keys("\n/a/c")
+    wait_for(browser, "2 disallowed")
+
+    assert answers(browser) == ["✗ disallowed"] * 2
+
+
 def test_columns_fit_their_words(opened: Callable[..., Chrome]) -> None:
     agents = "Googlebot\nfacebookexternalhit"
     browser = opened(text=_LONG, agents=agents, paths=f"/a\n/{'segment/' * 30}")

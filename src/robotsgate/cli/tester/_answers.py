@@ -23,6 +23,7 @@ _LONGEST_NAME = 2_000
 # Linting takes 15 microseconds per line. Cut off at its maximum size, a fetched file
 # has some 20,000 lines of typical length.
 _MOST_PASTED_LINES = 50_000
+_MOST_PASTED_BYTES = 2**20
 
 # More would only fill up the page and the server's memory.
 _MOST_LINES = 5_000
@@ -58,7 +59,7 @@ class Query:
         """Reject input that would take too long to process.
 
         Raises:
-            BadRequestError: there are too many checks or lines.
+            BadRequestError: there are too many checks, lines or bytes.
         """
         checks = len(self.agents) * len(self.paths)
         if checks > _MOST_CHECKS:
@@ -66,7 +67,13 @@ class Query:
                 f"expected at most {_MOST_CHECKS} checks (agents times paths),"
                 f" got {checks}"
             )
-        lines = len((self.text or "").splitlines())
+        text = self.text or ""
+        size = len(text.encode("utf-8", "surrogatepass"))
+        if size > _MOST_PASTED_BYTES:
+            raise BadRequestError(
+                f"expected at most {_MOST_PASTED_BYTES} bytes of text, got {size}"
+            )
+        lines = len(text.splitlines())
         if lines > _MOST_PASTED_LINES:
             raise BadRequestError(
                 f"expected at most {_MOST_PASTED_LINES} lines, got {lines}"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # How long a client may take to send a request and to read the response.
 _CLIENT_SECONDS = 30.0
 
-# A browser opens six connections. Each may carry a 1 MiB request and a 3 MiB response.
+# A browser opens six connections. Each may carry a 4 MiB request and a 3 MiB response.
 _MOST_CONNECTIONS = 100
 _MOST_CONNECTIONS_OF_A_CLIENT = 20
 

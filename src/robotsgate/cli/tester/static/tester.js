@@ -35,7 +35,11 @@ function writeLocation() {
   for (const id of [kind(), "agents", "paths"]) {
     if (at(id).value) state.set(id, at(id).value);
   }
-  history.replaceState(null, "", `#${state}`);
+  try {
+    history.replaceState(null, "", `#${state}`);
+  } catch {
+    // The URL is too long or changes too often: the check continues without it.
+  }
 }
 
 let timer = 0;
