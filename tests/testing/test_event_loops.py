@@ -6,16 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 _ROOT = Path(__file__).parents[2]
 _OWN_TESTS = """
-import pytest
-from robotsgate import MemoryStore
-from robotsgate.testing.stores import StoreContract
+from robotsgate.testing.stores import {contract}
 
-class TestStore(StoreContract):
-    @pytest.fixture
-    def make_store(self):
-        return MemoryStore
+class TestOwn({contract}):
+    pass
 """
 
 
@@ -26,8 +24,11 @@ def _pytest(*arguments: str, cwd: Path = _ROOT) -> subprocess.CompletedProcess[s
     )
 
 
-def test_contract_fails_if_its_tests_for_trio_run_on_asyncio(tmp_path: Path) -> None:
-    (tmp_path / "test_store.py").write_text(_OWN_TESTS)
+@pytest.mark.parametrize("contract", ["StoreContract", "LeaseContract"])
+def test_contract_fails_if_its_tests_for_trio_run_on_asyncio(
+    contract: str, tmp_path: Path
+) -> None:
+    (tmp_path / "test_own.py").write_text(_OWN_TESTS.format(contract=contract))
 
     result = _pytest("--asyncio-mode=auto", "-k", "event_loop", cwd=tmp_path)
 

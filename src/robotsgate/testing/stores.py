@@ -62,7 +62,20 @@ async def keys_of(store: ListableStore) -> list[str]:
 
 
 @pytest.mark.anyio
-class StoreContract:
+class _Contract:
+    """What all contracts have in common."""
+
+    async def test_tests_run_on_the_event_loop_in_their_names(
+        self, anyio_backend_name: str
+    ) -> None:
+        token = anyio.lowlevel.current_token().native_token
+        is_on_trio = type(token).__module__.startswith("trio.")
+        assert is_on_trio == (anyio_backend_name == "trio"), (
+            "pytest-asyncio runs tests for trio on asyncio: set asyncio_mode to strict"
+        )
+
+
+class StoreContract(_Contract):
     """The contract for stores; each call to `make_store` returns an empty store.
 
     If a store is an async context manager, it is entered before each test.
@@ -94,15 +107,6 @@ class StoreContract:
         yield store
         async with anyio.create_task_group() as closing:
             closing.start_soon(store.aclose)
-
-    async def test_tests_run_on_the_event_loop_in_their_names(
-        self, anyio_backend_name: str
-    ) -> None:
-        token = anyio.lowlevel.current_token().native_token
-        is_on_trio = type(token).__module__.startswith("trio.")
-        assert is_on_trio == (anyio_backend_name == "trio"), (
-            "pytest-asyncio runs tests for trio on asyncio: set asyncio_mode to strict"
-        )
 
     async def test_empty_store_has_all_methods_and_no_bytes(self, store: Store) -> None:
         assert isinstance(store, Store)
@@ -249,8 +253,7 @@ async def _append_at_once(*stores: Store) -> None:
         assert sorted(await store.get(KEY) or b"") == list(range(50))
 
 
-@pytest.mark.anyio
-class LeaseContract:
+class LeaseContract(_Contract):
     """The contract for leases; `make_lease` returns stores that share their leases."""
 
     @pytest.fixture
