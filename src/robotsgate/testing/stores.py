@@ -76,25 +76,31 @@ class _Contract:
 
 
 class StoreContract(_Contract):
-    """The contract for stores; each call to `make_store` returns an empty store.
+    """The pytest tests that every `Store` must pass.
 
-    If a store is an async context manager, it is entered before each test.
-
-    Attributes:
-        keeps_what_is_useless: whether expired bytes stay until a purge; `False` for a
-            store that deletes them by itself.
+    Inherit from this class, and define the `make_store` fixture. The tests run on every
+    installed event loop. If the store is an async context manager, each test enters it
+    in one task and closes it in another.
     """
 
-    keeps_what_is_useless = True
+    keeps_what_is_useless: bool = True
+    """Whether expired bytes stay until they are purged.
+
+    Set this to `False` if the store deletes them itself.
+    """
 
     @pytest.fixture
     def make_store(self) -> Callable[[], Store]:
-        """Return a function that creates an empty store."""
+        """A fixture that returns a function; each call creates an empty store."""
         raise NotImplementedError
 
     @pytest.fixture
     def make_shared(self) -> Callable[[], Store]:
-        """Return a function that creates stores that share data; by default, skip."""
+        """A fixture that returns a function; each call creates a store.
+
+        All these stores share their content, which is empty when the test begins. If
+        you do not define this fixture, pytest skips the tests that need it.
+        """
         pytest.skip("these stores do not share data")
 
     @pytest.fixture
@@ -254,11 +260,19 @@ async def _append_at_once(*stores: Store) -> None:
 
 
 class LeaseContract(_Contract):
-    """The contract for leases; `make_lease` returns stores that share their leases."""
+    """The pytest tests that every `FetchLease` must pass.
+
+    Inherit from this class, and define the `make_lease` fixture. The tests run on every
+    installed event loop.
+    """
 
     @pytest.fixture
     def make_lease(self) -> Callable[[], Any]:
-        """Return a function that creates stores sharing their leases within a test."""
+        """A fixture that returns a function; each call creates a store with leases.
+
+        All stores in a test share their leases and bytes, which are empty when the test
+        begins.
+        """
         raise NotImplementedError
 
     @pytest.fixture
