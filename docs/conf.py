@@ -46,8 +46,9 @@ python_maximum_signature_line_length = 88
 # Users import `Rule` from robotsgate, whichever module defines it.
 python_use_unqualified_type_names = True
 
-# niquests replaces requests' urllib3, so it is not installed for the docs.
-autodoc_mock_imports = ["niquests"]
+# niquests replaces requests' urllib3, so it is not installed for the docs. Without
+# pytest, autodoc shows fixtures as the methods that they are in the source.
+autodoc_mock_imports = ["niquests", "pytest"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 # With the option `class-doc-from: both`, a directive also shows the constructor.

@@ -62,26 +62,45 @@ async def keys_of(store: ListableStore) -> list[str]:
 
 
 @pytest.mark.anyio
-class StoreContract:
-    """The contract for stores; each call to `make_store` returns an empty store.
+class _Contract:
+    """What all contracts have in common."""
 
-    If a store is an async context manager, it is entered before each test.
+    async def test_tests_run_on_the_event_loop_in_their_names(
+        self, anyio_backend_name: str
+    ) -> None:
+        token = anyio.lowlevel.current_token().native_token
+        is_on_trio = type(token).__module__.startswith("trio.")
+        assert is_on_trio == (anyio_backend_name == "trio"), (
+            "pytest-asyncio runs tests for trio on asyncio: set asyncio_mode to strict"
+        )
 
-    Attributes:
-        keeps_what_is_useless: whether expired bytes stay until a purge; `False` for a
-            store that deletes them by itself.
+
+class StoreContract(_Contract):
+    """The pytest tests that every `Store` must pass.
+
+    Inherit from this class, and define the `make_store` fixture. The tests run on every
+    installed event loop. If the store is an async context manager, each test enters it
+    in one task and closes it in another.
     """
 
-    keeps_what_is_useless = True
+    keeps_what_is_useless: bool = True
+    """Whether expired bytes stay until they are purged.
+
+    Set this to `False` if the store deletes them itself.
+    """
 
     @pytest.fixture
     def make_store(self) -> Callable[[], Store]:
-        """Return a function that creates an empty store."""
+        """A fixture that returns a function; each call creates an empty store."""
         raise NotImplementedError
 
     @pytest.fixture
     def make_shared(self) -> Callable[[], Store]:
-        """Return a function that creates stores that share data; by default, skip."""
+        """A fixture that returns a function; each call creates a store.
+
+        All these stores share their content, which is empty when the test begins. If
+        you do not define this fixture, pytest skips the tests that need it.
+        """
         pytest.skip("these stores do not share data")
 
     @pytest.fixture
@@ -94,15 +113,6 @@ class StoreContract:
         yield store
         async with anyio.create_task_group() as closing:
             closing.start_soon(store.aclose)
-
-    async def test_tests_run_on_the_event_loop_in_their_names(
-        self, anyio_backend_name: str
-    ) -> None:
-        token = anyio.lowlevel.current_token().native_token
-        is_on_trio = type(token).__module__.startswith("trio.")
-        assert is_on_trio == (anyio_backend_name == "trio"), (
-            "pytest-asyncio runs tests for trio on asyncio: set asyncio_mode to strict"
-        )
 
     async def test_empty_store_has_all_methods_and_no_bytes(self, store: Store) -> None:
         assert isinstance(store, Store)
@@ -249,13 +259,20 @@ async def _append_at_once(*stores: Store) -> None:
         assert sorted(await store.get(KEY) or b"") == list(range(50))
 
 
-@pytest.mark.anyio
-class LeaseContract:
-    """The contract for leases; `make_lease` returns stores that share their leases."""
+class LeaseContract(_Contract):
+    """The pytest tests that every `FetchLease` must pass.
+
+    Inherit from this class, and define the `make_lease` fixture. The tests run on every
+    installed event loop.
+    """
 
     @pytest.fixture
     def make_lease(self) -> Callable[[], Any]:
-        """Return a function that creates stores sharing their leases within a test."""
+        """A fixture that returns a function; each call creates a store with leases.
+
+        All stores in a test share their leases and bytes, which are empty when the test
+        begins.
+        """
         raise NotImplementedError
 
     @pytest.fixture
