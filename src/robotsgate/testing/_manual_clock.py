@@ -39,7 +39,7 @@ class ManualClock:
             start: epoch seconds.
             autojump_threshold: in real seconds, ≥ 0; if infinite, the clock never moves
                 by itself. Finite values other than 0 need trio or asyncio's own event
-                loop.
+                loop, and keep a processor busy on asyncio.
 
         Raises:
             ValueError: `autojump_threshold` is negative or not a number.
