@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import pickle
 import threading
 from collections import Counter
@@ -32,6 +33,7 @@ from robotsgate import (
     RobotsTxt,
 )
 from robotsgate.testing import ManualClock
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -386,6 +388,22 @@ def test_bytes_are_taken_as_the_body_of_an_undated_200() -> None:
     assert verdict.rule is not None
     assert (verdict.rule.line, verdict.status) == (2, 200)
     assert (verdict.fetched_at, verdict.fresh_until) == (None, None)
+
+
+@cases("body allowed", {
+    "decoded, with the header kept": (RULES, False),
+    "still compressed": (gzip.compress(RULES), False),
+    "compressed twice": (gzip.compress(gzip.compress(RULES)), False),
+    "decoded, without rules": (b"<html>", True),
+})  # fmt: skip
+def test_content_coding_of_an_archived_body_is_ignored(
+    *, body: bytes, allowed: bool
+) -> None:
+    for coding in ("gzip", "br", "UTF-8"):
+        response = ArchivedResponse(200, {"Content-Encoding": coding}, body)
+        archive = RobotsArchive({ORIGIN: response}.get)
+
+        assert archive.can_fetch(AGENT, PRIVATE) is allowed
 
 
 @pytest.mark.parametrize("fetched_at", [0, 1.5, NOW])

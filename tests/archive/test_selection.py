@@ -56,8 +56,9 @@ _429_IS_AN_ANSWER = replace(Policy.rfc9309(), outage_grace=0)
     "503 if 429 is an answer": ([200, 503], _DAY, _429_IS_AN_ANSWER, 200),
     "no file before": ([200, 404, 503], _DAY, Policy(), 503),
     "a redirect before": ([200, 301, 503], _DAY, Policy(), 503),
-    "a partial file before": ([200, 206, 503], _DAY, Policy(), 503),
-    "a partial file": ([200, 206], _DAY, Policy(), 206),
+    "a partial file": ([200, 206, 503], _DAY, Policy(), 200),
+    "a bot wall": ([200, 202], _DAY, Policy(), 200),
+    "202 as an answer": ([200, 202], _DAY, Policy(detect_walls=False), 202),
     "nothing before": ([503], _DAY, Policy(), 503),
 })  # fmt: skip
 def test_failure_is_skipped_if_there_is_a_good_copy(

@@ -41,13 +41,17 @@ PRESETS = {
 
 
 def answered(
-    status: int = 200, *, body: bytes | None = None, **headers: str
+    status: int = 200,
+    *,
+    body: bytes | None = None,
+    is_wall: bool = False,
+    **headers: str,
 ) -> Answered:
     """A response; a 200 has `RULES` by default, and `cache_control` is a header."""
     if body is None:
         body = RULES if status == 200 else b""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answered(status=status, headers=named, body=body)
+    return Answered(status=status, headers=named, body=body, is_wall=is_wall)
 
 
 def failed(kind: FailureKind = FailureKind.CONNECT) -> Failed:

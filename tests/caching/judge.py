@@ -98,7 +98,7 @@ def meaning(outcome: Outcome, history: History | None, policy: Policy) -> Meanin
     has_copy = history is not None and history.access is AccessResult.SUCCESSFUL
     if isinstance(outcome, TooManyRedirects):
         access = policy.on_too_many_redirects
-    elif 200 <= status < 300 and status != 206:
+    elif 200 <= status < 300 and status != 206 and not outcome.is_wall:
         access = AccessResult.SUCCESSFUL
     elif status == 429:
         access = policy.on_too_many_requests
@@ -110,7 +110,8 @@ def meaning(outcome: Outcome, history: History | None, policy: Policy) -> Meanin
         access = AccessResult.UNAVAILABLE
     else:
         access = AccessResult.UNREACHABLE
-    return Meaning(access, is_evidence=status not in {407, 429})
+    is_wall = isinstance(outcome, Answered) and outcome.is_wall
+    return Meaning(access, is_evidence=status not in {407, 429} and not is_wall)
 
 
 def usable(history: History | None, now: float, policy: Policy) -> History | None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from robotsgate.caching._access_result import access_result, is_evidence
+from robotsgate.caching._access_result import access_result, is_evidence, is_wall
 from robotsgate.caching._outcome import AccessResult, Failed, FailureKind, Outcome
 from robotsgate.caching._policy import Policy
+from tests.tables import cases
 
 from .builders import ORIGIN, PRESETS, RULES, answered, failed, too_many_redirects
 
@@ -76,6 +77,7 @@ ROWS: dict[str, Row] = {
         for kind in FailureKind
         if kind is not FailureKind.ADDRESS_REFUSED
     },
+    "a bot wall is unreachable": (answered(202, is_wall=True), UNREACHABLE, {}),
     "an address rejected by the guard is refused": (
         failed(FailureKind.ADDRESS_REFUSED),
         REFUSED,
@@ -145,7 +147,8 @@ def test_policy_field_sets_the_access_result(
 @pytest.mark.parametrize(("outcome", "without_network", "with_network"), [
     *[(answered(status), True, True) for status in (103, 206, 304, 500, 503, 600)],
     (too_many_redirects(), True, True), (answered(407), False, False),
-    (answered(429), False, False), (too_many_redirects(None), False, True),
+    (answered(429), False, False), (answered(202, is_wall=True), False, False),
+    (too_many_redirects(None), False, True),
     *[(failed(kind), False, True) for kind in FailureKind],
 ], ids=str)  # fmt: skip
 def test_evidence_depends_on_the_status_and_whether_the_network_counts(
@@ -153,6 +156,24 @@ def test_evidence_depends_on_the_status_and_whether_the_network_counts(
 ) -> None:
     assert is_evidence(outcome, counts_network=False) is without_network
     assert is_evidence(outcome, counts_network=True) is with_network
+
+
+@cases("status body expected", {
+    "202 with an HTML page": (202, NOT_FOUND_PAGE, True),
+    "202 without a body": (202, b"", True),
+    "205 with only the visitor's User-Agent line": (205, b"User-Agent: Bot", True),
+    "202 with a file": (202, RULES, False),
+    "205 with a file that allows everything": (205, b"User-agent: *\nDisallow:", False),
+    "200 with an HTML page": (200, NOT_FOUND_PAGE, False),
+    "203 with an HTML page": (203, NOT_FOUND_PAGE, False),
+    "204": (204, b"", False),
+    "403 with an HTML page": (403, NOT_FOUND_PAGE, False),
+})  # fmt: skip
+def test_wall_is_a_noncommittal_response_without_rules(
+    *, status: int, body: bytes, expected: bool
+) -> None:
+    assert is_wall(status, body, Policy()) is expected
+    assert not is_wall(status, body, Policy(detect_walls=False))
 
 
 def test_comparing_failures_ignores_their_cause() -> None:

@@ -36,6 +36,7 @@ FIELDS: dict[str, tuple[object, str | None]] = {
     "store_timeout": (5.0, ABOVE_ZERO),
     "max_body_bytes": (512_000, ZERO),
     "detect_missing_page": (True, ANY),
+    "detect_walls": (True, ANY),
     "on_access_denied": (AccessResult.UNAVAILABLE, ANY),
     "on_too_many_requests": (AccessResult.UNREACHABLE, ANY),
     "on_too_many_redirects": (AccessResult.UNAVAILABLE, ANY),
@@ -77,14 +78,15 @@ def test_default_policy_matches_the_table_in_the_design() -> None:
 @cases("policy differences", {
     "google_today disallows for 12 hours, then uses the copy or allows":
         (Policy.google_today(),
-        {"outage_grace": 12 * HOUR, "unreachable_limit_without_copy": 12 * HOUR}),
+        {"outage_grace": 12 * HOUR, "unreachable_limit_without_copy": 12 * HOUR,
+        "detect_walls": False}),
     "google_2021 disallows for 30 days, then uses the last copy":
-        (Policy.google_2021(), {"outage_grace": 30 * DAY,
+        (Policy.google_2021(), {"outage_grace": 30 * DAY, "detect_walls": False,
         "after_unreachable_limit": AfterUnreachableLimit.LAST_COPY}),
     "rfc9309 is google_2021, except for lifetimes, 429 and pages":
         (Policy.rfc9309(), {"outage_grace": 30 * DAY,
         "after_unreachable_limit": AfterUnreachableLimit.LAST_COPY, "max_lifetime": DAY,
-        "detect_missing_page": False,
+        "detect_missing_page": False, "detect_walls": False,
         "on_too_many_requests": AccessResult.UNAVAILABLE}),
     "strict disallows whatever is not clearly allowed":
         (Policy.strict(), {"after_unreachable_limit": AfterUnreachableLimit.DISALLOW,

@@ -33,6 +33,7 @@ TERMS: list[tuple[dict[str, Any], str]] = [
     ({"max_redirects": 3}, "redirects=3"),
     ({"max_body_bytes": 1_000}, "bytes=1000"),
     ({"detect_missing_page": False}, "missing=False"),
+    ({"detect_walls": False}, "walls=False"),
     ({"on_access_denied": AccessResult.RESTRICTED}, "denied=restricted"),
     ({"on_too_many_requests": AccessResult.UNAVAILABLE}, "many=unavailable"),
     ({"on_too_many_redirects": AccessResult.UNREACHABLE}, "hops=unreachable"),

@@ -152,6 +152,7 @@ def test_page_documents_every_policy_and_failure() -> None:
         *((status, True) for status in (206, 302, 401, 403, 404, 429, 451)),
         *((status, True) for status in (500, 502, 503, 504, 999)),
         *((kind, kind not in NOT_THE_SITES_FAULT) for kind in FailureKind),
+        (202, False),  # without rules: a bot wall
         (407, False),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import zlib
 from functools import cache
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _MEBIBYTE = 2**20
 _GZIPPED = gzip.compress(RULES)
+_ROT13 = codecs.encode(RULES.decode(), "rot13").encode()
 _RAW_WINDOW, _GZIP_WINDOW = -15, 31
 
 
@@ -82,7 +84,10 @@ CODINGS = Group(
         unreachable(
             "sends `zstd`", _coded("zstd", b"\x28\xb5\x2f\xfd"), error="'zstd'"
         ),
-        unreachable("sends an unknown coding", _coded("rot13", RULES), error="'rot13'"),
+        rules_apply("calls a character set a coding", _coded("UTF-8", RULES)),
+        unreachable(
+            "sends an unknown coding", _coded("rot13", _ROT13), error="'rot13'"
+        ),
         no_rules("announces an unknown coding, for an empty body", _coded("br", b"")),
         no_rules("announces gzip for an empty body", _coded("gzip", b"")),
         unreachable(
@@ -100,7 +105,14 @@ CODINGS = Group(
             _coded("gzip", zlib.compress(RULES)),
             error="CodingError",
         ),
-        no_rules("sends gzip without announcing it", answering(Reply(body=_GZIPPED))),
+        rules_apply(
+            "sends gzip without announcing it", answering(Reply(body=_GZIPPED))
+        ),
+        unreachable(
+            "sends gzip within gzip without announcing it",
+            answering(Reply(body=gzip.compress(_GZIPPED))),
+            error="more than once",
+        ),
         unreachable(
             "sends truncated gzip",
             _coded("gzip", _GZIPPED[:-12]),

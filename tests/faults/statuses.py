@@ -23,6 +23,7 @@ _PIECE = 16_384
 
 _NOT_FOUND = b"<html><head><title>404 Page not found</title></head></html>"
 _ABOUT_NOT_FOUND = b"<title>How to fix 404 not found errors</title><h1>Down</h1>"
+_CHALLENGE = b"<html><title>Checking your browser</title></html>"
 _ERROR_PAGE = b"<html><head><title>Something went wrong</title></head></html>"
 
 
@@ -48,6 +49,14 @@ STATUSES = Group(
         unavailable(
             "returns 403 and nothing else",
             answering(Raw(head("403 No", "Content-Length: 9"), Connection.hang)),
+        ),
+        unreachable(
+            "returns 202 with the challenge of a bot wall",
+            answering(Reply(status=202, body=_CHALLENGE)),
+            error="bot wall",
+        ),
+        rules_apply(
+            "returns 202 with the rules", answering(Reply(status=202, body=RULES))
         ),
         unreachable(
             "returns 206, a part of the file, unasked",

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robotsgate.fetching._body import Body, CodingError, decoded_body
+from robotsgate.caching._coding import CodingError
+from robotsgate.fetching._body import Body, decoded_body
 from robotsgate.fetching._fetcher import FetchedResponse
 
 if TYPE_CHECKING:
@@ -51,6 +52,11 @@ CODED: dict[str, tuple[str, bytes]] = {
     "gzip by its old name": ("x-gzip", gzip.compress(TEXT)),
     "gzip with capitals and spaces": (" GZip\t", gzip.compress(TEXT)),
     "gzip with every optional field": ("gzip", gzip_with_name(TEXT)),
+    "gzip beside identity and no coding": (
+        "identity, gzip, UTF-8,",
+        gzip.compress(TEXT),
+    ),
+    "a coding that is not registered": ("aws-chunked", TEXT),
     "gzip with two members": (
         "gzip",
         gzip.compress(TEXT[:HALF]) + gzip.compress(TEXT[HALF:]),
@@ -168,7 +174,7 @@ def test_empty_input_is_an_empty_body_in_every_coding(
 
 @pytest.mark.parametrize(
     "coding",
-    ["br", "zstd", "compress", "gzip, gzip", "gzip, identity", "deflate,gzip", "*"],
+    ["br", "zstd", "compress", "gzip, gzip", "deflate,gzip", "UTF-8, br"],
 )
 def test_coding_that_was_not_requested_is_an_error(coding: str) -> None:
     with pytest.raises(CodingError, match="expected the content coding gzip or defl"):
@@ -177,7 +183,7 @@ def test_coding_that_was_not_requested_is_an_error(coding: str) -> None:
 
 def test_absurdly_long_coding_name_is_shortened() -> None:
     with pytest.raises(CodingError) as caught:
-        read_body([TEXT], "x" * 100_000, max_bytes=10)
+        read_body([TEXT], f"br, {'x' * 100_000}", max_bytes=10)
 
     assert len(str(caught.value)) < 200
 

@@ -13,8 +13,8 @@ import httpx2
 import pytest
 
 from robotsgate.caching._address_guard import AddressRefusedError
+from robotsgate.caching._coding import CodingError
 from robotsgate.caching._outcome import FailureKind
-from robotsgate.fetching._body import CodingError
 from robotsgate.fetching._failure import outcome_of
 from robotsgate.fetching._fetcher import FetchFailedError
 

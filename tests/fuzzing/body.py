@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import zlib
 
-from robotsgate.fetching._body import Body, CodingError, check_coding
+from robotsgate.caching._coding import CodingError, decoder_of
+from robotsgate.fetching._body import Body
 from tests.fuzzing.target import Target, in_time
 
 _CODINGS = ("", "gzip", "deflate", "GZip ", "identity", "x-gzip", "br", "gzip, gzip")
@@ -96,7 +97,7 @@ def _member(wire: bytes, window: int) -> tuple[bytes, bool, bytes]:
 
 def _check_coding(coding: str) -> None:
     try:
-        check_coding(coding)
+        decoder_of(coding)
     except CodingError:
         assert coding in _UNKNOWN
     else:

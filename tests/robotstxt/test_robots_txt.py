@@ -18,7 +18,7 @@ from robotsgate.robotstxt import (
     Rule,
     RuleKind,
 )
-from robotsgate.robotstxt._robots_txt import MAX_KNOWN_AGENTS
+from robotsgate.robotstxt._robots_txt import MAX_KNOWN_AGENTS, has_rules
 from tests.tables import cases
 
 _DIALECTS = pytest.mark.parametrize("dialect", Dialect, ids=lambda one: one.value)
@@ -425,3 +425,24 @@ def test_dialect_given_by_name_raises() -> None:
     """Any string used to mean RFC 9309."""
     with pytest.raises(TypeError, match="dialect to be a Dialect, got 'google'"):
         RobotsTxt.parse("", dialect="google")  # type: ignore[arg-type]
+
+
+@cases("body expected", {
+    "a disallow line": (b"User-agent: *\nDisallow: /", True),
+    "an empty disallow line": (b"user-agent:*\rdisallow:\r", True),
+    "an allow line after other lines": (b"User-agent: a\n\nx: y\n ALLOW : /\n", True),
+    "after a byte order mark": (b"\xef\xbb\xbfUser-agent: *\nDisallow: /", True),
+    "in UTF-16": ("\ufeffUser-agent: *\nDisallow: /".encode("utf-16-le"), True),
+    "nothing": (b"", False),
+    "a group without rules": (b"User-Agent: Mozilla/5.0\nSitemap: /s.xml\n", False),
+    "a rule above the first group": (b"Disallow: /\nUser-agent: *\n", False),
+    "a page that mentions rules": (
+        b"<p>User-agent: *</p>\n<p>Disallow: /</p>\nDisallow: /", False),
+    "rules in comments": (b"# User-agent: *\n# Disallow: /\n", False),
+    "a misspelt rule": (b"User-agent: *\nDisalow: /\n", False),
+    "a rule on the same line": (b"User-agent: * Disallow: /\n", False),
+    "a rule cut by the limit": (
+        b"User-agent: *\n" + b"#" * 60 + b"\nDisallow: /x", False),
+})  # fmt: skip
+def test_file_has_rules_if_one_is_in_a_group(*, body: bytes, expected: bool) -> None:
+    assert has_rules(body, max_bytes=80) is expected

@@ -515,6 +515,7 @@ def _terms(policy: Policy) -> object:
     return (
         policy.max_redirects,
         policy.detect_missing_page,
+        policy.detect_walls,
         policy.on_access_denied,
         policy.on_too_many_requests,
         policy.on_too_many_redirects,

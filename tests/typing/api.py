@@ -487,6 +487,7 @@ def policies() -> list[Policy]:
         fetch_deadline=1.5,
         max_body_bytes=1,
         detect_missing_page=False,
+        detect_walls=False,
         on_access_denied=AccessResult.RESTRICTED,
         on_too_many_requests=AccessResult.UNAVAILABLE,
         on_too_many_redirects=AccessResult.UNREACHABLE,

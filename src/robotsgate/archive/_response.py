@@ -76,7 +76,7 @@ def archived_outcome(
 
     If a redirect leads to another origin, `find` returns that origin's response.
     """
-    hops = Hops(origin, max_redirects=policy.max_redirects)
+    hops = Hops(origin, policy=policy)
     guard = FetchGuard(GuardRules(policy))
     responses = _hop_by_hop(response)
     while True:

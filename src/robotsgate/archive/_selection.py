@@ -5,8 +5,8 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from robotsgate.caching._access_result import is_server_error
-from robotsgate.caching._outcome import AccessResult
+from robotsgate.caching._access_result import access_result, is_wall
+from robotsgate.caching._outcome import AccessResult, Answered
 from robotsgate.caching._policy import Policy
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ def last_capture(
 ) -> ArchivedResponse | None:
     """The last capture of an origin, or the last good copy before an outage.
 
-    A 429 or 5xx is skipped if the last capture with another status was successful and
-    is at most `Policy.stale_window` older, because a crawler would have used its cached
-    copy. Nothing is skipped if the policy has an `outage_grace`; a 429 is skipped only
-    if the policy treats 429 as unreachable.
+    A capture that means "unreachable" under `policy`, such as a 429 or 5xx, is skipped
+    if the last other capture was successful and is at most `Policy.stale_window` older,
+    because a crawler would have used its cached copy. Nothing is skipped if the policy
+    has an `outage_grace`.
 
     Args:
         captures: the captures of one origin, in any order; among captures with the same
@@ -49,11 +49,14 @@ def last_capture(
     if not in_order:
         return None
     last = in_order[-1]
-    answers = (one for one in reversed(in_order) if not _is_failure(one, policy))
+    answers = (
+        one
+        for one in reversed(in_order)
+        if _access(one, policy) is not AccessResult.UNREACHABLE
+    )
     answer = next(answers, last)
     is_copy = (
-        200 <= answer.status <= 299  # noqa: PLR2004
-        and answer.status != HTTPStatus.PARTIAL_CONTENT
+        _access(answer, policy) is AccessResult.SUCCESSFUL
         and _date(last) - _date(answer) <= policy.stale_window
     )
     keeps_copies = policy.stale_window > 0 and policy.outage_grace == 0
@@ -64,7 +67,10 @@ def _date(capture: ArchivedResponse) -> float:
     return _NO_DATE if capture.fetched_at is None else capture.fetched_at
 
 
-def _is_failure(capture: ArchivedResponse, policy: Policy) -> bool:
-    if capture.status == HTTPStatus.TOO_MANY_REQUESTS:
-        return policy.on_too_many_requests is AccessResult.UNREACHABLE
-    return is_server_error(capture.status)
+def _access(capture: ArchivedResponse, policy: Policy) -> AccessResult | None:
+    """The access result of `capture` if there is a copy; `None` for a redirect."""
+    status, body = capture.status, capture.body
+    if 300 <= status <= 399 and status != HTTPStatus.NOT_MODIFIED:  # noqa: PLR2004
+        return None
+    answer = Answered(status=status, body=body, is_wall=is_wall(status, body, policy))
+    return access_result(answer, policy, origin="", last_access=AccessResult.SUCCESSFUL)

@@ -17,6 +17,7 @@ from robotsgate.caching._outcome import (
     FailureKind,
     TooManyRedirects,
 )
+from robotsgate.robotstxt._robots_txt import has_rules
 
 if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome
@@ -30,6 +31,8 @@ _NO_EVIDENCE = frozenset(
 _UNREACHABLE = frozenset(
     {HTTPStatus.PARTIAL_CONTENT, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED}
 )
+
+_NONCOMMITTAL = frozenset({HTTPStatus.ACCEPTED, HTTPStatus.RESET_CONTENT})
 
 BYTES_TO_READ = 4_096
 """How much of an error page is examined: enough for the title and first heading."""
@@ -93,14 +96,33 @@ def access_result(
 def is_evidence(outcome: Outcome, *, counts_network: bool) -> bool:
     """Whether an UNREACHABLE fetch is evidence that the origin itself is at fault.
 
-    Every status is evidence, except 429, which asks for fewer requests, and 407, which
-    comes from our own proxy. A failure without a status is evidence if `counts_network`
-    is set.
+    Every status is evidence, except 429, which asks for fewer requests, 407, which
+    comes from our own proxy, and a wall's, which answers each visitor in its own way. A
+    failure without a status is evidence if `counts_network` is set.
     """
     status = None if isinstance(outcome, Failed) else outcome.status
     if status is None:
         return counts_network
-    return status not in _NO_EVIDENCE
+    of_wall = isinstance(outcome, Answered) and outcome.is_wall
+    return status not in _NO_EVIDENCE and not of_wall
+
+
+def is_wall(status: int, body: bytes, policy: Policy) -> bool:
+    """Whether a response is that of a bot wall: a 202 or 205 without any rules.
+
+    RFC 9110 §15.3.3 calls a 202 noncommittal, and a 205 has no content. Walls answer
+    with a challenge, which may quote the visitor's User-Agent line, or with nothing.
+    """
+    return (
+        policy.detect_walls
+        and status in _NONCOMMITTAL
+        and not has_rules(body, max_bytes=policy.max_body_bytes)
+    )
+
+
+def is_success(status: int) -> bool:
+    """Whether `status` is a 2xx, or the FTP reply 226."""
+    return 200 <= status <= 299  # noqa: PLR2004
 
 
 def is_server_error(status: int) -> bool:
@@ -118,9 +140,9 @@ def _access_result_of_answer(
     status = answer.status
     if status == FTP_NO_FILE and origin.startswith("ftp:"):
         return AccessResult.UNAVAILABLE
-    if status in _UNREACHABLE:
+    if status in _UNREACHABLE or answer.is_wall:
         return AccessResult.UNREACHABLE
-    if 200 <= status <= 299:  # noqa: PLR2004
+    if is_success(status):
         return AccessResult.SUCCESSFUL
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return policy.on_access_denied

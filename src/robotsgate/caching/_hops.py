@@ -1,4 +1,4 @@
-"""Follows redirects: decides whether a fetch ends, or where its next GET goes.
+"""Decides whether a response ends a fetch, and with what, or where the next GET goes.
 
 Pure: it looks at responses, but sends nothing. RFC 9309 §2.3.1.2.
 """
@@ -7,14 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from robotsgate.caching._access_result import is_success, is_wall
+from robotsgate.caching._coding import CodingError, file_in
 from robotsgate.caching._freshness import CACHING_HEADERS
-from robotsgate.caching._outcome import Answered, TooManyRedirects
+from robotsgate.caching._outcome import (
+    Answered,
+    Failed,
+    FailureKind,
+    TooManyRedirects,
+)
 from robotsgate.robotstxt._headers import header_values, headers_named
 from robotsgate.urls._origin import Origin
 from robotsgate.urls._redirect import RedirectError, redirect_target, wire_url
 
 if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome, Redirects
+    from robotsgate.caching._policy import Policy
     from robotsgate.robotstxt._headers import HeadersLike
 
 _NOT_MODIFIED = 304
@@ -34,10 +42,10 @@ class Hops:
         url: the URL of the current GET, in ASCII.
     """
 
-    def __init__(self, origin: Origin, *, max_redirects: int) -> None:
+    def __init__(self, origin: Origin, *, policy: Policy) -> None:
         self.origin: Origin = origin
         self.url: str = origin.robots_url
-        self._max_redirects = max_redirects
+        self._policy = policy
         # Maps the URL of each GET to the status that redirected there; `None` for the
         # first.
         self._statuses: dict[str, int | None] = {self.url: None}
@@ -51,13 +59,22 @@ class Hops:
             if status is not None
         )
 
-    def after(self, status: int, headers: HeadersLike, body: bytes) -> Outcome | None:
+    def after(
+        self,
+        status: int,
+        headers: HeadersLike,
+        body: bytes,
+        *,
+        content_encoding: str = "",
+    ) -> Outcome | None:
         """The outcome if this response ends the fetch; `None` if it continues at `url`.
 
         Args:
             status: 100 to 999.
             headers: the response headers; names in any letter case.
-            body: as in `Answered`.
+            body: as in `Answered`, apart from a gzip layer without a label.
+            content_encoding: the value of that header; "" for an archived response,
+                which may have kept the header without the coding.
         """
         error = None
         if 300 <= status <= 399 and status != _NOT_MODIFIED:  # noqa: PLR2004
@@ -67,12 +84,27 @@ class Hops:
                 error = str(unusable)
             else:
                 return self._follow(url, status, headers)
+        if is_success(status):
+            try:
+                body = file_in(
+                    body, content_encoding, max_bytes=self._policy.max_body_bytes + 1
+                )
+            except CodingError as unreadable:
+                return Failed(
+                    kind=FailureKind.CODING,
+                    error=f"{type(unreadable).__name__}: {unreadable}",
+                    redirects=self.redirects,
+                )
+        of_wall = is_wall(status, body, self._policy)
+        if of_wall:
+            error = f"a {status} without any rules, typical of a bot wall"
         return Answered(
             status=status,
             headers=_kept_headers(headers),
             body=body,
             redirects=self.redirects,
             error=error,
+            is_wall=of_wall,
         )
 
     def _follow(
@@ -82,8 +114,8 @@ class Hops:
         next_url = wire_url(url)
         if next_url in self._statuses:
             error = f"a redirect loop at {url}"
-        elif len(self._statuses) > self._max_redirects:
-            error = f"more than {self._max_redirects} redirects"
+        elif len(self._statuses) > self._policy.max_redirects:
+            error = f"more than {self._policy.max_redirects} redirects"
         else:
             self.origin, self.url = Origin.from_url(next_url), next_url
             self._statuses[next_url] = status

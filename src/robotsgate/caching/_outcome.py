@@ -87,8 +87,9 @@ class Answered:
         body: decoded, truncated one byte beyond the policy's limit; at most a few
             kilobytes unless the status is 2xx.
         redirects: the redirects that were followed.
-        error: a human-readable reason why the last redirect was not followed; `None` if
-            there is none.
+        error: a human-readable reason why the last redirect was not followed, or why
+            the body is not a file; `None` if there is none.
+        is_wall: whether this is the response of a bot wall, not a file.
     """
 
     status: int
@@ -96,6 +97,7 @@ class Answered:
     body: bytes = b""
     redirects: Redirects = ()
     error: str | None = None
+    is_wall: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

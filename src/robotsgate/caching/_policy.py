@@ -160,6 +160,10 @@ class Policy:
     detect_missing_page: bool = True
     """Whether a 5xx page that says "not found" is treated as a 404."""
 
+    detect_walls: bool = True
+    """Whether a 202 or 205 without any rules is treated as unreachable, because bot
+    walls answer so."""
+
     on_access_denied: AccessResult = AccessResult.UNAVAILABLE
     """Whether to treat 401 and 403 as UNAVAILABLE, UNREACHABLE or RESTRICTED."""
 
@@ -216,7 +220,11 @@ class Policy:
         because the origin was not looked up for 30 days after the copy became stale. If
         there is no response at all, this policy is stricter than Google.
         """
-        return cls(outage_grace=12 * _HOUR, unreachable_limit_without_copy=12 * _HOUR)
+        return cls(
+            outage_grace=12 * _HOUR,
+            unreachable_limit_without_copy=12 * _HOUR,
+            detect_walls=False,
+        )
 
     @classmethod
     def google_2021(cls) -> Policy:
@@ -229,6 +237,7 @@ class Policy:
         return cls(
             outage_grace=30 * _DAY,
             after_unreachable_limit=AfterUnreachableLimit.LAST_COPY,
+            detect_walls=False,
         )
 
     @classmethod
@@ -319,6 +328,7 @@ _TERMS = {
     "redirects": "max_redirects",
     "bytes": "max_body_bytes",
     "missing": "detect_missing_page",
+    "walls": "detect_walls",
     "denied": "on_access_denied",
     "many": "on_too_many_requests",
     "hops": "on_too_many_redirects",

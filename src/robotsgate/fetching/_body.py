@@ -1,28 +1,26 @@
 """Reads and decompresses as much of a body as is needed, up to a size limit.
 
-Only the requested codings are accepted: gzip, deflate, or none (RFC 9110 §8.4.1). A few
-kilobytes can decompress to gigabytes, so each step limits the number of decoded bytes.
+`caching._coding` decodes; a client that has decoded the body itself skips that step.
 """
 
 from __future__ import annotations
 
-import zlib
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import anyio
 import anyio.lowlevel
 
-from robotsgate.caching._access_result import BYTES_TO_READ, is_server_error
+from robotsgate.caching._access_result import BYTES_TO_READ, is_server_error, is_success
+from robotsgate.caching._coding import CodingError, decoder_of
 from robotsgate.fetching._fetcher import own_fetch
 from robotsgate.robotstxt._headers import header_values
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Sequence
 
+    from robotsgate.caching._coding import Inflate
     from robotsgate.fetching._fetcher import FetchedResponse
-
-ACCEPT_ENCODING = "gzip, deflate"
 
 # Limits the compressed bytes, because a stream that decodes to nothing could go on
 # forever. Neither coding makes a body much longer.
@@ -40,19 +38,10 @@ PIECES_BETWEEN_CHECKPOINTS = 256
 ERROR_PAGE_SECONDS = 5.0
 """How long to keep reading an error page to find its title."""
 
-_GZIP_MAGIC = b"\x1f\x8b"
-_WINDOW_GZIP = 31
-_WINDOW_ZLIB = 15
-_WINDOW_RAW = -15
-
-
-class CodingError(ValueError):
-    """An unknown or chained content coding, or a corrupt or truncated body."""
-
 
 def bytes_worth_reading(status: int, max_bytes: int) -> int:
     """How many decoded body bytes are needed for a response with `status`."""
-    if 200 <= status <= 299:  # noqa: PLR2004
+    if is_success(status):
         return max_bytes
     fetch = own_fetch.get(None)
     if is_server_error(status) and (fetch is None or fetch.policy.detect_missing_page):
@@ -88,7 +77,7 @@ class Body:
         self.is_over: bool = not self._max_bytes
         self.raw_bytes: int = 0
         self._coding = ", ".join(header_values(headers, "content-encoding"))
-        self._decoder: _Inflate | None = None
+        self._decoder: Inflate | None = None
         self._pieces = 0
         self._decoded = bytearray()
 
@@ -107,7 +96,7 @@ class Body:
                 f"too many pieces: {self._pieces} for {self.raw_bytes} bytes"
             )
         if chunk and not self.raw_bytes:  # an empty body has no coding
-            self._decoder = _decoder(self._coding)
+            self._decoder = decoder_of(self._coding)
         self.raw_bytes += len(chunk)
         if self._decoder is None:
             self._decoded += chunk[: self._max_bytes - len(self._decoded)]
@@ -183,87 +172,3 @@ def decoded_body(response: FetchedResponse, *, max_bytes: int) -> bytes:
             if len(response.body) < max_bytes:
                 body.finish()
     return bytes(body)
-
-
-def check_coding(content_encoding: str) -> None:
-    """Raise if a content coding was not requested.
-
-    Raises:
-        CodingError: the coding is not gzip, deflate or identity.
-    """
-    _decoder(content_encoding)
-
-
-def _decoder(content_encoding: str) -> _Inflate | None:
-    """The decoder for a content coding; `None` if there is nothing to decode."""
-    coding = content_encoding.strip().lower()
-    if coding in {"", "identity"}:
-        return None
-    if coding in {"gzip", "x-gzip"}:
-        return _Inflate(is_gzip=True)
-    if coding == "deflate":
-        return _Inflate(is_gzip=False)
-    raise CodingError(
-        f"expected the content coding gzip or deflate, got {coding[:80]!r}"
-    )
-
-
-class _Inflate:
-    """Decodes multi-member gzip, and deflate with or without a zlib header.
-
-    Bytes after the end of the compressed data are ignored, as in all browsers.
-    """
-
-    def __init__(self, *, is_gzip: bool) -> None:
-        self._is_gzip = is_gzip
-        self._waiting = b""
-        self._inflate: zlib._Decompress | None = None
-        self._is_after_member = False
-        self.is_over = False
-
-    def decode(self, chunk: bytes, decoded: bytearray, max_bytes: int) -> None:
-        """Decode `chunk` into `decoded`, up to a total of `max_bytes`."""
-        self._waiting += chunk
-        while len(decoded) < max_bytes and not self.is_over:
-            if self._inflate is None and not self._begin():
-                return
-            piece = self._next_piece(max_bytes - len(decoded))
-            if not piece and not self._waiting:
-                return
-            decoded += piece
-
-    def finish(self) -> None:
-        """End the input; raise a CodingError if it is truncated."""
-        is_started = self._waiting and not self._is_after_member
-        if not self.is_over and (self._inflate is not None or is_started):
-            raise CodingError("the compressed body is cut off")
-
-    def _begin(self) -> bool:
-        """Start a member if its first two bytes have arrived; return whether it did."""
-        if len(self._waiting) < 2:  # noqa: PLR2004
-            return False
-        if self._is_after_member and self._waiting[:2] != _GZIP_MAGIC:
-            self.is_over, self._waiting = True, b""
-            return False
-        window = _WINDOW_GZIP
-        if not self._is_gzip:
-            first, second = self._waiting[:2]
-            is_zlib = first & 0x0F == zlib.DEFLATED and (first << 8 | second) % 31 == 0
-            window = _WINDOW_ZLIB if is_zlib else _WINDOW_RAW
-        self._inflate = zlib.decompressobj(window)
-        return True
-
-    def _next_piece(self, max_bytes: int) -> bytes:
-        inflate = self._inflate
-        assert inflate is not None  # noqa: S101 (`decode` has begun)
-        try:
-            piece = inflate.decompress(self._waiting, max_bytes)
-        except zlib.error as error:
-            raise CodingError(f"the compressed body is corrupt: {error}") from error
-        self._waiting = inflate.unconsumed_tail
-        if inflate.eof:
-            self._inflate = None
-            self.is_over = not self._is_gzip
-            self._is_after_member = True
-            self._waiting = b"" if self.is_over else inflate.unused_data
-        return piece

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 import anyio
 import anyio.lowlevel
 
+from robotsgate.caching._coding import decoder_of
 from robotsgate.fetching._body import (
     PIECES_BETWEEN_CHECKPOINTS,
     Body,
     bytes_worth_reading,
-    check_coding,
     read_into,
 )
 from robotsgate.fetching._fetcher import (
@@ -179,8 +179,9 @@ async def _fetched_response(
     status, headers = response.status_code, as_pairs(response.headers.raw)
     try:
         if response.is_stream_consumed and bytes_worth_reading(status, max_bytes):
-            # The body is complete, or a client hook has read and decoded it.
-            check_coding(", ".join(header_values(headers, "content-encoding")))
+            # The body is complete, or a client hook has read and decoded it. A coding
+            # that was not requested is an error here, too.
+            decoder_of(", ".join(header_values(headers, "content-encoding")))
             content = await response.aread()
         else:
             content = await _read(response, Body(status, headers, max_bytes=max_bytes))

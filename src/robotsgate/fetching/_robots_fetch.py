@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 import anyio
 
 from robotsgate.caching._address_guard import FetchGuard, GuardRules
+from robotsgate.caching._coding import ACCEPT_ENCODING
 from robotsgate.caching._hops import Hops
 from robotsgate.caching._outcome import Answered
 from robotsgate.caching._policy import AddressGuard
 from robotsgate.errors import UnsupportedError
-from robotsgate.fetching._body import ACCEPT_ENCODING, decoded_body
+from robotsgate.fetching._body import decoded_body
 from robotsgate.fetching._direct import DirectFetcher, proxy_variable
 from robotsgate.fetching._failure import MISTAKES, outcome_of
 from robotsgate.fetching._fetcher import OwnFetch, own_fetch
@@ -29,6 +30,7 @@ from robotsgate.fetching._httpx import (
     ClientFetcher,
     TransportFetcher,
 )
+from robotsgate.robotstxt._headers import header_values
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -110,7 +112,7 @@ class RobotsTxtFetcher:
         """
         if self._blind:
             _warn_once(self._blind)
-        hops = Hops(origin, max_redirects=self._policy.max_redirects)
+        hops = Hops(origin, policy=self._policy)
         outer = sys.exception()
         fetch = OwnFetch(
             guard=FetchGuard(self._guard_rules),
@@ -152,7 +154,10 @@ class RobotsTxtFetcher:
             fetch.origin, fetch.hop = hops.origin, hops.url
             response = await self._get(fetch.hop, fetch)
             body = decoded_body(response, max_bytes=self._policy.max_body_bytes + 1)
-            outcome = hops.after(response.status, response.headers, body)
+            coding = ", ".join(header_values(response.headers, "content-encoding"))
+            outcome = hops.after(
+                response.status, response.headers, body, content_encoding=coding
+            )
             if outcome is not None:
                 return outcome
             _LOGGER.debug("%s redirects to %s", fetch.hop, hops.url)

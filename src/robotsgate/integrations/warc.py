@@ -235,7 +235,7 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
         self, origin: Origin, response: _Response, date: float | None
     ) -> ArchivedResponse:
         """Follow the redirects of `response` while the file contains the next hop."""
-        hops = Hops(origin, max_redirects=self._policy.max_redirects)
+        hops = Hops(origin, policy=self._policy)
         redirects: Sequence[tuple[str, int]] = ()
         while _is_redirect(response.status) and hops.after(*response) is None:
             key = key_of(*split_url(hops.url))

@@ -16,11 +16,11 @@ from robotsgate.robotstxt._agent_rules import (
     rules_of_each_token,
     spelt_rules,
 )
-from robotsgate.robotstxt._dialect import Dialect, grammar_of
+from robotsgate.robotstxt._dialect import RFC9309, Dialect, grammar_of
 from robotsgate.robotstxt._matcher import RuleSet
 from robotsgate.robotstxt._model import Group, OtherLine, as_json
 from robotsgate.robotstxt._octets import readable, wide_encoding
-from robotsgate.robotstxt._parser import first_lines, outline, read
+from robotsgate.robotstxt._parser import first_lines, has_grouped_rule, outline, read
 from robotsgate.robotstxt._records import first_crawl_delay, first_request_rate
 from robotsgate.robotstxt._usage_lines import (
     USAGE_FIELDS,
@@ -33,6 +33,7 @@ from robotsgate.urls._path import decisive
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.robotstxt._lint import Diagnostic, Line
     from robotsgate.robotstxt._model import Match, RequestRate, Rule
     from robotsgate.robotstxt._parser import Section
@@ -110,11 +111,8 @@ class RobotsTxt:
                 f"expected max_bytes to be 0 or more, or None, got {max_bytes!r}"
             )
         counted = first_lines(whole, max_bytes)
-        text = grammar_of(dialect).without_byte_order_mark(counted).decode("latin-1")
-        if "\r" in text:
-            text = text.replace("\r\n", "\n").replace("\r", "\n")
         return cls(
-            text,
+            _text_of(counted, grammar_of(dialect)),
             dialect=dialect,
             is_cut=len(counted) < len(whole),
             encoding=wide_encoding(whole),
@@ -359,6 +357,22 @@ class RobotsTxt:
 
     def _is_implied(self, target: str) -> bool:
         return target == ROBOTS_TXT_PATH and self._grammar.implies_robots_txt
+
+
+def has_rules(body: bytes, *, max_bytes: int) -> bool:
+    """Whether `Dialect.RFC9309` finds an allow or disallow line in a group in `body`.
+
+    An empty allow or disallow line counts too. Stops at the first such line.
+    """
+    return has_grouped_rule(_text_of(first_lines(body, max_bytes), RFC9309), RFC9309)
+
+
+def _text_of(body: bytes, grammar: Grammar) -> str:
+    """`body` as text: latin-1, one character per byte; lines end with LF."""
+    text = grammar.without_byte_order_mark(body).decode("latin-1")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text
 
 
 def _bytes_of(body: object) -> bytes:
