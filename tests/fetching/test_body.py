@@ -310,5 +310,17 @@ def test_body_that_the_callers_client_cut_at_the_limit_is_not_an_error() -> None
     assert decoded(sent, "gzip", max_bytes=50) == TEXT[:35]
 
 
+def test_error_page_that_is_cut_off_is_empty() -> None:
+    page = gzip.compress(b"<title>Not found</title>")
+    response = FetchedResponse(
+        status=500,
+        headers=[("content-encoding", "gzip")],
+        body=page[:-1],
+        is_decoded=False,
+    )
+
+    assert decoded_body(response, max_bytes=NO_LIMIT) == b""
+
+
 def test_empty_body_from_the_callers_client_may_have_any_coding() -> None:
     assert decoded(b"", "br", max_bytes=10) == b""

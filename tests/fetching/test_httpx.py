@@ -251,6 +251,14 @@ ANSWERS: dict[str, tuple[Answer, Answered | Failed]] = {
         Raw(head("200 OK", "Content-Length: 9") + b"x"),
         Failed(kind=FailureKind.PROTOCOL, error=ANY),
     ),
+    "half an error page": (
+        Raw(head("500 No", "Content-Length: 99") + b"<title>Not found</title>"),
+        Answered(status=500),
+    ),
+    "gzip cut off before its first byte": (
+        Raw(head("200 OK", "Content-Encoding: gzip")),
+        Failed(kind=FailureKind.CODING, error=ANY),
+    ),
     "a reset": (
         Raw(b"", Connection.reset),
         Failed(kind=FailureKind.TRANSFER, error=ANY),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import socket
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from tests.servers.answers import (
     Raw,
     Reply,
     Routes,
+    chunked,
     dripping,
     endless,
     redirect,
@@ -78,23 +80,64 @@ async def test_only_headers_that_matter_to_caching_are_kept(serve: Serve) -> Non
     assert outcome == Answered(status=200, headers=headers)
 
 
-BROKEN_PAGES: dict[str, tuple[bytes, bytes]] = {
-    "cut off": (head("500 No", "Content-Length: 99") + b"x", b"x"),
-    "in invalid chunks": (
-        head("500 No", "Transfer-Encoding: chunked") + b"zz\r\n",
-        b"",
+GZIP_PAGE = gzip.compress(ERROR_PAGE)
+BROKEN_PAGES: dict[str, Answer] = {
+    "cut off": Raw(head("500 No", "Content-Length: 99") + ERROR_PAGE),
+    "reset": Raw(head("500 No", "Content-Length: 99") + ERROR_PAGE, Connection.reset),
+    "in invalid chunks": Raw(
+        head("500 No", "Transfer-Encoding: chunked")
+        + chunked(ERROR_PAGE)[:-5]
+        + b"zz\r\n"
     ),
-    "in an unknown coding": (head("500 No", "Content-Encoding: br") + b"x", b""),
+    "in an unknown coding": Raw(head("500 No", "Content-Encoding: br") + ERROR_PAGE),
+    "in cut gzip": Raw(head("500 No", "Content-Encoding: gzip") + GZIP_PAGE[:-1]),
+    "in corrupt gzip": Raw(
+        head("500 No", "Content-Encoding: gzip") + GZIP_PAGE[:-8] + bytes(8)
+    ),
 }
 
 
-@pytest.mark.parametrize(("sent", "page"), BROKEN_PAGES.values(), ids=BROKEN_PAGES)
-async def test_broken_error_page_does_not_change_the_status(
-    serve: Serve, sent: bytes, page: bytes
+@pytest.mark.parametrize("answer", BROKEN_PAGES.values(), ids=BROKEN_PAGES)
+async def test_broken_error_page_is_empty_and_does_not_change_the_status(
+    serve: Serve, answer: Answer
 ) -> None:
-    server = serve(Raw(sent))
+    """Its rest might say that something else was not found."""
+    server = serve(answer)
 
-    assert await fetched(server.url) == Answered(status=500, body=page)
+    assert await fetched(server.url) == Answered(status=500)
+
+
+@pytest.mark.parametrize(
+    ("framing", "body"),
+    [("Content-Length: 0", b""), ("Transfer-Encoding: chunked", chunked())],
+)
+async def test_empty_body_in_a_coding_is_complete_if_its_end_is_known(
+    serve: Serve, framing: str, body: bytes
+) -> None:
+    server = serve(Raw(head("200 OK", "Content-Encoding: gzip", framing) + body))
+
+    assert await fetched(server.url) == Answered(status=200)
+
+
+async def test_empty_body_in_a_coding_is_cut_off_if_its_end_is_unknown(
+    serve: Serve,
+) -> None:
+    server = serve(Raw(head("200 OK", "Content-Encoding: gzip")))
+
+    outcome = await fetched(server.url)
+
+    assert outcome == Failed(kind=FailureKind.CODING, error=ANY)
+
+
+@pytest.mark.parametrize("version", ["HTTP/2.0", "HTTP/0.9", "HTTP/3.1"])
+async def test_response_in_another_version_of_http_is_a_failure(
+    serve: Serve, version: str
+) -> None:
+    server = serve(Raw(f"{version} 404 Not Found\r\n\r\n".encode()))
+
+    outcome = await fetched(server.url)
+
+    assert outcome == Failed(kind=FailureKind.PROTOCOL, error=ANY)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +152,7 @@ async def test_status_is_kept_if_the_error_page_never_ends(
     outcome = await fetched(server.url, policy=SHORT_DEADLINE)
 
     headers = {"retry-after": "600"}
-    assert outcome == Answered(status=503, headers=headers, body=ANY)
+    assert outcome == Answered(status=503, headers=headers)
 
 
 async def test_error_page_is_not_read_if_the_policy_does_not_need_it(

@@ -148,11 +148,15 @@ ANSWERS: dict[str, tuple[Answer, Outcome]] = {
     ),
     "a 500 with half a page": (
         Raw(head("500 No", "Content-Length: 99") + PAGE),
-        Answered(status=500, body=PAGE),
+        Answered(status=500),
     ),
     "half a file": (
         Raw(head("200 OK", "Content-Length: 99") + RULES),
         Failed(kind=FailureKind.PROTOCOL, error=ANY),
+    ),
+    "gzip cut off before its first byte": (
+        Raw(head("200 OK", "Content-Encoding: gzip")),
+        Failed(kind=FailureKind.CODING, error=ANY),
     ),
     "garbage": (Raw(b"rubbish\r\n\r\n"), Failed(kind=FailureKind.PROTOCOL, error=ANY)),
     "no response": (Raw(b""), Failed(kind=FailureKind.TRANSFER, error=ANY)),

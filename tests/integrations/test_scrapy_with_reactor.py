@@ -84,7 +84,10 @@ def test_example_prints_what_is_fetched_and_what_is_not() -> None:
 def test_kinds_of_download_failure_are_distinguished(
     serve: Serve, server_tls: ssl.SSLContext
 ) -> None:
-    half = Raw(head("HTTP/1.1 200 OK", "Content-Length: 99") + b"half")
+    half, half_404, half_500 = (
+        Raw(head(f"HTTP/1.1 {status} No", "Content-Length: 99") + b"half")
+        for status in (200, 404, 500)
+    )
     without_end = Raw(head("HTTP/1.1 200 OK"), endless(b"#" * 99))
     no_tls = serve(Raw(b"no TLS here\r\n\r\n"), reads_requests=False)
     expected = {
@@ -94,6 +97,8 @@ def test_kinds_of_download_failure_are_distinguished(
         serve(redirect("/elsewhere")).url: "302, 0 bytes",
         serve(without_end).url: "200, 1000 bytes",
         serve(half).url: "protocol",
+        serve(half_404).url: "404, 0 bytes",
+        serve(half_500).url: "500, 0 bytes",
         serve(Raw(b"rubbish\r\n\r\n")).url: "protocol",
         serve(Raw(b"")).url: "transfer",
         serve(Raw(b"", Connection.hang)).url: "timeout",

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _NOT_MODIFIED = 304
 
+# The headers that tell where a body ends, even if the connection is lost.
+_ENDS = frozenset({"content-length", "transfer-encoding"})
+
 # How much of a URL from a server is kept in the entry.
 _LONGEST_URL = 2_048
 
@@ -86,6 +89,8 @@ class Hops:
                 return self._follow(url, status, headers)
         if is_success(status):
             try:
+                if content_encoding and not body:
+                    _check_end(headers)
                 body = file_in(
                     body, content_encoding, max_bytes=self._policy.max_body_bytes + 1
                 )
@@ -133,6 +138,16 @@ def _kept_headers(headers: HeadersLike) -> dict[str, str]:
     for name, value in headers_named(headers, _KEPT_HEADERS):
         kept[name] = f"{kept[name]}, {value}" if name in kept else value
     return kept
+
+
+def _check_end(headers: HeadersLike) -> None:
+    """Raise unless `headers` say where an encoded body ends, which is empty.
+
+    Raises:
+        CodingError: the connection may have been lost before the first byte.
+    """
+    if not headers_named(headers, _ENDS):
+        raise CodingError("the compressed body is cut off before its first byte")
 
 
 def _location(headers: HeadersLike) -> str | None:

@@ -121,6 +121,10 @@ class Body:
             if self._decoder is not None:
                 self._decoder.finish()
 
+    def discard(self) -> None:
+        """Drop what has been decoded: the end of an incomplete page is unknown."""
+        self._decoded.clear()
+
     def __bytes__(self) -> bytes:
         """The bytes decoded so far."""
         return bytes(self._decoded)
@@ -128,6 +132,8 @@ class Body:
 
 async def read_into(body: Body, chunks: AsyncIterable[bytes]) -> None:
     """Feed `body` the chunks it needs; stop reading an error page after a few seconds.
+
+    An error page that cannot be read to its end, or as far as needed, is empty.
 
     Raises:
         CodingError: as for `Body`, unless the body is an error page.
@@ -140,6 +146,8 @@ async def read_into(body: Body, chunks: AsyncIterable[bytes]) -> None:
     left = anyio.current_effective_deadline() - anyio.current_time()
     with anyio.move_on_after(min(ERROR_PAGE_SECONDS, left / 2)), suppress(Exception):
         await _feed_with(chunks, body)
+        return
+    body.discard()
 
 
 async def _feed_with(chunks: AsyncIterable[bytes], body: Body) -> None:
@@ -166,9 +174,14 @@ def decoded_body(response: FetchedResponse, *, max_bytes: int) -> bytes:
     if response.is_decoded or not response.body:
         return response.body[: bytes_worth_reading(response.status, max_bytes)]
     body = Body(response.status, response.headers, max_bytes=max_bytes)
-    if not body.is_over:
-        with suppress(*[CodingError] if body.is_error_page else []):
-            body.feed(response.body)
-            if len(response.body) < max_bytes:
-                body.finish()
+    if body.is_over:
+        return b""
+    try:
+        body.feed(response.body)
+        if len(response.body) < max_bytes:
+            body.finish()
+    except CodingError:
+        if not body.is_error_page:
+            raise
+        body.discard()
     return bytes(body)

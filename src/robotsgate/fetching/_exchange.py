@@ -124,9 +124,10 @@ class Exchange:
                 if self._scope.cancelled_caught:
                     self._check_time()
         except Exception:
-            # Errors while reading an error page have no effect.
+            # If an error page cannot be read, its status is enough.
             if self._body is None or not self._body.is_error_page:
                 raise
+            self._body.discard()
         return FetchedResponse(
             status=self._status,
             headers=self._headers,
@@ -229,6 +230,10 @@ class Exchange:
             raise TooManyBytesError
 
     def _take_head(self, event: h11.Response | h11.InformationalResponse) -> None:
+        if not event.http_version.startswith(b"1."):  # h11 accepts every version
+            raise h11.RemoteProtocolError(
+                f"expected HTTP/1.1 or HTTP/1.0, got {event.http_version!r}"
+            )
         if isinstance(event, h11.InformationalResponse) and event.status_code != 101:  # noqa: PLR2004
             return
         self._status = event.status_code

@@ -13,7 +13,6 @@ from scrapy.exceptions import (
     DownloadFailedError,
     DownloadTimeoutError,
     IgnoreRequest,
-    ResponseDataLossError,
     StopDownload,
 )
 from scrapy.http.request import NO_CALLBACK
@@ -44,7 +43,6 @@ _KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
     (DownloadTimeoutError, FailureKind.TIMEOUT),
     (DownloadConnectionRefusedError, FailureKind.CONNECT),
     (ConnectError, FailureKind.CONNECT),
-    (ResponseDataLossError, FailureKind.PROTOCOL),
     (SSL.Error, FailureKind.TLS),
     (ConnectionClosed, FailureKind.TRANSFER),
     (DownloadFailedError, FailureKind.PROTOCOL),
@@ -96,13 +94,18 @@ class DownloaderFetcher:
                 "dont_merge_cookies": True,
                 "dont_redirect": True,
                 "dont_retry": True,
-                "download_fail_on_dataloss": True,
+                "download_fail_on_dataloss": False,  # the status would be lost
                 "download_maxsize": 0,
                 "download_timeout": self._seconds,
                 _BYTES_LEFT: max_bytes,
             },
         )
         response = await self._download(request)
+        body = response.body
+        if "dataloss" in response.flags:
+            body = b""
+            if 200 <= response.status <= 299:  # noqa: PLR2004
+                raise FetchFailedError("the body is cut off", kind=FailureKind.PROTOCOL)
         return FetchedResponse(
             status=response.status,
             headers=as_pairs(
@@ -110,7 +113,7 @@ class DownloaderFetcher:
                 for name, values in response.headers.items()
                 for value in values
             ),
-            body=response.body,
+            body=body,
             is_decoded=False,
         )
 
