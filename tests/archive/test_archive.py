@@ -358,10 +358,13 @@ def test_redirects_stored_with_a_response_count_and_are_reported() -> None:
 
 
 class TestNothingArchived:
-    archive = RobotsArchive({ORIGIN: RULES}.get)
+    archive = RobotsArchive(
+        {ORIGIN: RULES, "https://unreadable.example": ArchivedResponse(None)}.get
+    )
 
-    def test_every_method_returns_none(self) -> None:
-        url = "https://other.example/robots.txt"
+    @pytest.mark.parametrize("host", ["other.example", "unreadable.example"])
+    def test_every_method_returns_none(self, host: str) -> None:
+        url = f"https://{host}/robots.txt"
 
         assert self.archive.can_fetch(AGENT, url) is None
         assert self.archive.can_fetch_many(AGENT, [url]) == [None]

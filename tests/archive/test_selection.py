@@ -13,7 +13,7 @@ _DAY = 86_400.0
 _WINDOW = Policy().stale_window
 
 
-def captured(status: int, date: float | None) -> ArchivedResponse:
+def captured(status: int | None, date: float | None) -> ArchivedResponse:
     return ArchivedResponse(status, fetched_at=date)
 
 
@@ -60,9 +60,12 @@ _429_IS_AN_ANSWER = replace(Policy.rfc9309(), outage_grace=0)
     "a bot wall": ([200, 202], _DAY, Policy(), 200),
     "202 as an answer": ([200, 202], _DAY, Policy(detect_walls=False), 202),
     "nothing before": ([503], _DAY, Policy(), 503),
+    "an unreadable copy": ([200, None, 503], _DAY, Policy(), None),
+    "an unreadable copy after the window": ([None, 503], _WINDOW + 1, Policy(), 503),
+    "an unreadable capture": ([200, 503, None], _DAY, Policy(), None),
 })  # fmt: skip
 def test_failure_is_skipped_if_there_is_a_good_copy(
-    statuses: list[int], age: float, policy: Policy, expected: int
+    statuses: list[int | None], age: float, policy: Policy, expected: int | None
 ) -> None:
     """The last capture is `age` seconds later than the one before it."""
     *before, last = statuses

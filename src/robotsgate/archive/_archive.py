@@ -50,7 +50,7 @@ class RobotsArchive:
 
     The archive returns what a `RobotsChecker` with the same policy and an empty store
     would have returned at the time of the fetch, so nothing is stale and nothing
-    expires. `None` always means that nothing is archived for the origin.
+    expires. `None` always means that nothing readable is archived for the origin.
 
     An archive can be shared between threads. A pickled archive includes `find` and the
     settings but no parsed files, so it is cheap to send to worker processes.
@@ -320,8 +320,10 @@ class RobotsArchive:
         given: object = self._find(origin)
         if isinstance(given, bytes):
             return ArchivedResponse(_OK, body=given)
-        if given is None or isinstance(given, ArchivedResponse):
-            return given
+        if isinstance(given, ArchivedResponse):
+            return None if given.status is None else given
+        if given is None:
+            return None
         raise TypeError(
             f"expected find({origin!r}) to return an ArchivedResponse, bytes or None,"
             f" got {type(given).__name__}"

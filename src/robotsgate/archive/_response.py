@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from robotsgate.caching._address_guard import (
     AddressRefusedError,
@@ -29,7 +29,8 @@ class ArchivedResponse:
     """One archived response to a GET of a robots.txt.
 
     Attributes:
-        status: 100 to 999; for FTP, the reply code (226 or 550).
+        status: 100 to 999; for FTP, the reply code (226 or 550); `None` if nobody can
+            read the capture, for which a `RobotsArchive` returns `None`.
         headers: (name, value) pairs in the order they were received; a mapping is also
             accepted. Only Location and Retry-After can affect a result.
         body: the content, with any chunking and compression removed. The body may be
@@ -46,7 +47,7 @@ class ArchivedResponse:
         ValueError: a number is out of range.
     """
 
-    status: int
+    status: int | None
     headers: HeadersLike = ()
     body: bytes = field(default=b"", repr=False)
     redirects: Sequence[tuple[str, int]] = ()
@@ -54,7 +55,8 @@ class ArchivedResponse:
 
     def __post_init__(self) -> None:
         """Check each value."""
-        _check_status("status", self.status, lowest=100, highest=999)
+        if self.status is not None:
+            _check_status("status", self.status, lowest=100, highest=999)
         object.__setattr__(self, "headers", tuple(pairs_of(self.headers)))
         if not isinstance(self.body, bytes):
             raise TypeError(
@@ -74,7 +76,8 @@ def archived_outcome(
 ) -> Outcome:
     """The outcome of a fetch of `origin` whose first response is `response`.
 
-    If a redirect leads to another origin, `find` returns that origin's response.
+    If a redirect leads to another origin, `find` returns that origin's response. All
+    responses have a status.
     """
     hops = Hops(origin, policy=policy)
     guard = FetchGuard(GuardRules(policy))
@@ -112,7 +115,7 @@ def _hop_by_hop(
     """The status, headers and body of each redirect in order, then of `response`."""
     for url, status in response.redirects:
         yield status, [("location", url)], b""
-    yield response.status, response.headers, response.body
+    yield cast("int", response.status), response.headers, response.body
 
 
 def _redirect(pair: object) -> tuple[str, int]:

@@ -29,7 +29,7 @@ def last_capture(
     A capture that means "unreachable" under `policy`, such as a 429 or 5xx, is skipped
     if the last other capture was successful and is at most `Policy.stale_window` older,
     because a crawler would have used its cached copy. Nothing is skipped if the policy
-    has an `outage_grace`.
+    has an `outage_grace`. A capture that nobody can read counts as successful.
 
     Args:
         captures: the captures of one origin, in any order; among captures with the same
@@ -70,6 +70,8 @@ def _date(capture: ArchivedResponse) -> float:
 def _access(capture: ArchivedResponse, policy: Policy) -> AccessResult | None:
     """The access result of `capture` if there is a copy; `None` for a redirect."""
     status, body = capture.status, capture.body
+    if status is None:
+        return AccessResult.SUCCESSFUL
     if 300 <= status <= 399 and status != HTTPStatus.NOT_MODIFIED:  # noqa: PLR2004
         return None
     answer = Answered(status=status, body=body, is_wall=is_wall(status, body, policy))
