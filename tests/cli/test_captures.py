@@ -211,23 +211,84 @@ def test_json_has_the_date_of_the_capture_used(
     assert unknown.read_text() == f"{lines[-1]}\n"
 
 
-def test_damage_is_skipped_and_reported(
+def test_damaged_file_is_used_up_to_the_damage(
     program: Callable[..., Result], tmp_path: Path
 ) -> None:
-    file = tmp_path / "robots\x1b.warc.gz"
+    file, unknown = tmp_path / "robots\x1b.warc.gz", tmp_path / "unknown"
+    intact = member(captured("2024-01-01T00:00:00Z", "/p"))
     file.write_bytes(
-        member(captured("2024-01-01T00:00:00Z", "/p"))
+        intact
         + damaged(captured("2024-01-02T00:00:00Z", "/q"))
-        + member(redirect(f"{_OTHER}/robots.txt", "https://c.example/robots.txt"))
+        + member(captured("2024-01-01T00:00:00Z", site=_OTHER))
     )
-    stdin = f"{_SITE}/p\n{_SITE}/q\n".encode()
+    third = "https://c.example"
+    following = archive(tmp_path, captured("2024-01-01T00:00:00Z", "/q", site=third))
+    urls = [f"{site}/{path}" for site in (_SITE, _OTHER, third) for path in "pq"]
 
-    result = program("filter", "-a", "a", "--responses", file, stdin=stdin)
-
-    assert (result.code, result.stdout) == (0, f"{_SITE}/q\n")
-    assert result.stderr.partition("\n")[0] == (
-        rf"{tmp_path}/robots\x1b.warc.gz: 2 captures, 1 damaged, 1 unfollowed redirects"
+    result = program(
+        *("filter", "-a", "a", "--responses", file, following, "--unknown", unknown),
+        stdin="\n".join(urls).encode(),
     )
+
+    assert (result.code, result.stdout) == (2, f"{_SITE}/q\n{third}/p\n")
+    assert unknown.read_text() == f"{_OTHER}/p\n{_OTHER}/q\n"
+    error, *summary = result.stderr.splitlines()
+    shown = rf"{tmp_path}/robots\x1b.warc.gz: "
+    assert error.startswith(
+        f"robotsgate: {shown}expected an intact WARC record at byte {len(intact)}: "
+    )
+    assert summary[:2] == [f"{shown}1 captures", f"{following}: 1 captures"]
+
+
+def test_page_in_a_record_cut_off_forges_no_capture(
+    program: Callable[..., Result], tmp_path: Path
+) -> None:
+    """A refused URL was once printed, with the exit code 0."""
+    date = "2024-01-01T00:00:00Z"
+    page = record(f"{_OTHER}/", http(b"\n" + captured("2024-01-02T00:00:00Z", "/x")))
+    file = tmp_path / "robots.warc"
+    file.write_bytes(plain(captured(date, "/p"), page)[:-12])
+
+    result = program(
+        *("filter", "-a", "a", "--responses", file), stdin=f"{_SITE}/p\n".encode()
+    )
+
+    assert (result.code, result.stdout) == (2, "")
+
+
+@cases("revisit_date options code", {
+    "is the last capture": ("2024-01-02T00:00:00Z", "2024-01-02", 3),
+    "is later than the date": ("2024-01-02T00:00:00Z", "2024-01-01", 0),
+    "is the copy before an outage": ("2024-01-02T00:00:00Z", "2024-01-03", 3),
+    "is not used in an outage": (
+        "2024-01-02T00:00:00Z", "2024-01-03 --policy google-2021", 0
+    ),
+    "has the same date as another": ("2024-01-01T12:00:00Z", "2024-01-01", 3),
+})  # fmt: skip
+def test_revisit_that_applies_leaves_the_url_undecided(
+    program: Callable[..., Result],
+    tmp_path: Path,
+    revisit_date: str,
+    options: str,
+    code: int,
+) -> None:
+    revisits = [
+        record(f"{_SITE}/robots.txt", b"", kind="revisit", date=date)
+        for date in ("2023-01-01T00:00:00Z", revisit_date)
+    ]
+    outage = captured("2024-01-03T00:00:00Z", status=503)
+    file = archive(tmp_path, _TWO[0], *revisits, outage)
+    unknown = tmp_path / "unknown"
+
+    result = program(
+        *("filter", "-a", "a", "--responses", file, "--unknown", unknown),
+        *("--as-of", *options.split()),
+        stdin=f"{_SITE}/1\n".encode(),
+    )
+
+    assert (result.code, result.stdout) == (code, "")
+    assert unknown.read_text() == (f"{_SITE}/1\n" if code else "")
+    assert result.stderr.startswith(f"{file}: 4 captures, 2 unreadable\n")
 
 
 @cases("block", {
@@ -291,26 +352,11 @@ def test_installed_program_reads_a_pipe(tmp_path: Path) -> None:
     assert (result.code, result.stdout, result.stderr) == (0, f"{_SITE}/1\n", "")
 
 
-def test_damage_in_a_pipe_is_an_error_with_the_counts(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    file = tmp_path / "file"
-    file.write_bytes(zipped(*_TWO) + damaged(_TWO[1]))
-
-    result = run_in_shell(
-        f"cat {file} > {pipe} & robotsgate filter -a a --responses {pipe}"
-    )
-
-    assert (result.code, result.stdout) == (2, "")
-    assert result.stderr.startswith(f"robotsgate: {pipe}: expected intact records")
-    assert result.stderr.endswith("(1 captures, 1 damaged)\n")
-
-
 @cases("arguments words", {
     "a missing file": (["--responses", "nowhere.gz"], ["nowhere.gz", "No such file"]),
     "a folder": (["--responses", "/"], ["/: ", "Is a directory"]),
     "a file other than WARC": (
-        [f"--responses={__file__}"], [__file__, "expected a WARC file", "1 damaged"]
+        [f"--responses={__file__}"], [__file__, "expected an intact WARC record"]
     ),
     "an invalid date": (
         ["--responses", "x", "--as-of", "2024-13-01"],

@@ -67,6 +67,11 @@ def zipped_together(*records: bytes) -> bytes:
     return member(b"".join(records))
 
 
+def stored(*records: bytes) -> bytes:
+    """Like `zipped`, but uncompressed inside the members."""
+    return b"".join(gzip.compress(one, compresslevel=0, mtime=0) for one in records)
+
+
 def in_zstd(*records: bytes) -> bytes:
     """Each record in its own frame, as one raw block (RFC 8878)."""
     return b"".join(

@@ -23,7 +23,7 @@ from click.core import ParameterSource
 from robotsgate import ArchivedResponse, Origin, RobotsArchive
 from robotsgate.archive import last_capture
 from robotsgate.caching import printable
-from robotsgate.cli._shell import note
+from robotsgate.cli._shell import complain, note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -55,6 +55,9 @@ _GET = """
     WHERE origin = ? ORDER BY number
 """
 
+# The status of a capture that nobody can read; SQLite treats all NULLs as different.
+_UNREADABLE = 0
+
 _DATE = "robots_txt_fetched_at"
 
 _ONLY_TO_FETCH = ("user_agent", "store", "proxy", "timeout")
@@ -79,6 +82,7 @@ class Captures(AbstractContextManager["Captures"]):
 
     Attributes:
         reloads: see `Answerer.reloads`.
+        are_complete: whether all files were read to their end.
     """
 
     def __init__(self, settings: Settings, *, max_origins: int) -> None:
@@ -98,16 +102,17 @@ class Captures(AbstractContextManager["Captures"]):
         self._max_origins = max_origins
         self._dates: dict[str, float | None] = {}
         self.reloads = 0
+        self.are_complete = True
 
     def __exit__(self, *exc_info: object) -> None:
         """Delete the file."""
         self._database.close()
 
     def read(self, responses: Responses) -> None:
-        """Read the files, and print a summary to stderr.
+        """Read each file up to its first damage, and print a summary to stderr.
 
         Raises:
-            ClickException: the extra is missing, or a file cannot be read.
+            ClickException: the extra is missing, or a file cannot be opened or read.
         """
         for file in responses.files:
             counts = self._read(file, as_of=responses.as_of)
@@ -157,11 +162,12 @@ class Captures(AbstractContextManager["Captures"]):
             ) from error
         try:
             with responses(file, policy=self._policy) as captures:
-                self._database.executemany(_PUT, self._rows(captures, as_of=as_of))
+                try:
+                    self._database.executemany(_PUT, self._rows(captures, as_of=as_of))
+                except DamagedWarcError as error:
+                    self.are_complete = False
+                    complain(f"{file}: {error}")
                 return captures.counts
-        except DamagedWarcError as error:
-            text = f"{file}: {error} ({_text_of(error.counts)})"
-            raise click.ClickException(text) from error
         except (OSError, sqlite3.Error) as error:
             raise click.ClickException(f"{file}: {error}") from error
 
@@ -172,7 +178,14 @@ class Captures(AbstractContextManager["Captures"]):
             if last_capture([one], as_of=as_of) is not None:
                 head = json.dumps([one.headers, one.redirects])
                 number = next(self._numbers)
-                yield origin, one.status, one.fetched_at, number, head, one.body
+                yield (
+                    origin,
+                    one.status or _UNREADABLE,
+                    one.fetched_at,
+                    number,
+                    head,
+                    one.body,
+                )
 
     def _find(self, origin: str) -> ArchivedResponse | None:
         rows = self._database.execute(_GET, [origin]).fetchall()
@@ -185,7 +198,7 @@ class Captures(AbstractContextManager["Captures"]):
         for _, status, head, body, fetched_at in rows:
             headers, redirects = json.loads(head)
             captures.append(
-                ArchivedResponse(status, headers, body, redirects, fetched_at)
+                ArchivedResponse(status or None, headers, body, redirects, fetched_at)
             )
         chosen = last_capture(captures, policy=self._policy)
         if len(self._dates) >= self._max_origins:

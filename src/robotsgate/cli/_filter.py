@@ -86,7 +86,8 @@ def filter_(
 
     With --responses, archived responses are used instead of fetching. URLs on sites
     without an archived response are neither allowed nor rejected, and the exit code is
-    then 3. With --json, the date of the response is added to each object.
+    then 3. A damaged file is read up to the damage, and the exit code is then 2. With
+    --json, the date of the response is added to each object.
 
     \b
     Examples:
@@ -111,6 +112,8 @@ def filter_(
         with Captures(settings, max_origins=_MOST_ORIGINS) as captures:
             captures.read(responses)
             anyio.run(work.run, settings, captures)
+            if not captures.are_complete:
+                return Exit.TROUBLE
     if work.counts.unknown:
         return Exit.UNDECIDED
     return Exit.DISALLOWED if work.counts.without_url else Exit.ALLOWED

@@ -8,7 +8,7 @@ first bytes look compressed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator  # noqa: TC003 (NamedTuple)
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,9 +17,11 @@ import h11
 from robotsgate.fetching import Body, CodingError, as_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from fastwarc.warc import WarcRecord
+
+_PARTIAL_CONTENT = 206
 
 _BLOCK = 65_536
 _LONGEST_HEAD = 100 * 1024  # the same as for a fetch
@@ -36,25 +38,18 @@ _HEAD_BEFORE_CHUNKS = b"HTTP/1.1 200 \r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 class StoredResponse(NamedTuple):
-    """An HTTP response stored in a WARC record.
-
-    Attributes:
-        status: 100 to 999.
-        headers: pairs (name, value).
-        pieces: the stored body, which can only be read while its record is current;
-            raises `CodingError` at the end if the record is truncated.
-    """
+    """Status (100 to 999), headers as pairs (name, value), and decoded body."""
 
     status: int
     headers: list[tuple[str, str]]
-    pieces: Iterator[bytes]
+    body: bytes
 
 
-def stored_response(record: WarcRecord) -> StoredResponse | None:
+def stored_response(record: WarcRecord, *, max_bytes: int) -> StoredResponse | None:
     """The response in `record`; `None` if it is not HTTP or has incomplete headers.
 
-    Raises:
-        OSError: the record is damaged.
+    The body ends after `max_bytes`. If it is incomplete or corrupt, it is empty, and a
+    2xx status becomes 206; with any other status, the status is enough.
     """
     pieces = _pieces(record)
     head = b""
@@ -65,39 +60,50 @@ def stored_response(record: WarcRecord) -> StoredResponse | None:
             end = _END_OF_HEAD.search(head)
     except (StopIteration, CodingError):
         return None
-    status = _STATUS.match(head)
-    if end is None or status is None:
+    match = _STATUS.match(head)
+    if end is None or match is None:
         return None
     lines = [line.partition(b":") for line in head[: end.start()].splitlines()]
-    headers = [(name.strip(), value.strip()) for name, colon, value in lines if colon]
-    return StoredResponse(
-        int(status[1]), as_pairs(headers), chain([head[end.end() :]], pieces)
+    headers = as_pairs(
+        [(n.strip(), value.strip()) for n, colon, value in lines if colon]
     )
+    pieces = chain([head[end.end() :]], pieces)
+    status, body = int(match[1]), b""
+    try:
+        body = _whole_body(status, headers, pieces, max_bytes=max_bytes)
+    except CodingError:
+        status = _PARTIAL_CONTENT if 200 <= status <= 299 else status  # noqa: PLR2004
+    return StoredResponse(status, headers, body)
 
 
-def whole_body(response: StoredResponse, status: int, *, max_bytes: int) -> bytes:
-    """The decoded body of `response`, or as much of it as `status` requires.
+def _whole_body(
+    status: int,
+    headers: list[tuple[str, str]],
+    pieces: Iterator[bytes],
+    *,
+    max_bytes: int,
+) -> bytes:
+    """The decoded body in `pieces`, or as much of it as `status` requires.
 
     Raises:
         CodingError: the body is truncated or corrupt.
-        OSError: the response's record is damaged.
     """
     if Body(status, (), max_bytes=max_bytes).is_over:
         return b""
-    headers = {name.lower(): value.lower() for name, value in response.headers}
-    is_chunked = "chunked" in headers.get("transfer-encoding", "")
-    is_gzip = headers.get("content-encoding") in {"gzip", "x-gzip"}
-    start, pieces = _beginning(response.pieces)
+    values = {name.lower(): value.lower() for name, value in headers}
+    is_chunked = "chunked" in values.get("transfer-encoding", "")
+    is_gzip = values.get("content-encoding") in {"gzip", "x-gzip"}
+    start, pieces = _beginning(pieces)
     if is_chunked and (not start or _CHUNK.match(start)):
         start, pieces = _beginning(_without_chunks(pieces))
     is_decoded = is_gzip and start != b"" and not start.startswith(_GZIP)
-    body = Body(status, () if is_decoded else response.headers, max_bytes=max_bytes)
+    body = Body(status, () if is_decoded else headers, max_bytes=max_bytes)
     for piece in pieces:
         body.feed(piece)
         if body.is_over:
             return bytes(body)
     body.finish()
-    length = headers.get("content-length", "")
+    length = values.get("content-length", "")
     is_length_of_body = not is_chunked and not is_decoded and _LENGTH.fullmatch(length)
     if is_length_of_body and body.raw_bytes < int(length):
         raise CodingError(f"expected {length} bytes, got {body.raw_bytes}")
@@ -105,13 +111,9 @@ def whole_body(response: StoredResponse, status: int, *, max_bytes: int) -> byte
 
 
 def _pieces(record: WarcRecord) -> Iterator[bytes]:
-    bytes_left = record.content_length
-    while piece := record.reader.read(_BLOCK):
-        bytes_left -= len(piece)
-        yield piece
-    headers = record.headers
-    if bytes_left or "WARC-Truncated" in headers or "WARC-Segment-Number" in headers:
-        raise CodingError("the record is cut off")
+    yield from iter(partial(record.reader.read, _BLOCK), b"")
+    if "WARC-Truncated" in record.headers or "WARC-Segment-Number" in record.headers:
+        raise CodingError("the crawler has truncated or split the response")
 
 
 def _beginning(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:

@@ -1,186 +1,194 @@
-"""Reads the records in a WARC file in order, skipping damaged ones.
+"""Reads the records of a WARC file up to the first damage.
 
-fastwarc finds the records, but it stops at the first damaged one, and treats a
-truncated file as complete. So this module works out where to continue:
+fastwarc parses the records. It stops at an empty gzip member and takes a file that was
+cut off for a complete one, so this module reads gzip members itself, and the first pass
+reads every record to its end.
 
-    record ── record ── error, or the file ends within a record ── damaged += 1
-      ▲                                                               │
-      └──────── the next member or line that starts with WARC/ ◀──────┘
+Nothing looks for a record inside damaged data: a page's body, which its site controls,
+may contain a record that looks like another site's robots.txt.
 """
 
 from __future__ import annotations
 
 import io
 import os
-import re
+import sys
 import zlib
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from itertools import islice
+from typing import TYPE_CHECKING, BinaryIO
 
 from fastwarc.warc import ArchiveIterator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterator
 
     from fastwarc.warc import WarcRecord
 
-_T = TypeVar("_T")
-
-_BLOCK = 65_536
-
-# A compressed block decodes to at most a thousand times its length.
-_BLOCK_TO_DECODE = 4_096
-
+_BLOCK = 8_192  # most gzip members with a robots.txt are shorter
 _WINDOW_GZIP = 31
-_GZIP = b"\x1f\x8b\x08"
+_GZIP = b"\x1f\x8b"
+_ZIP = b"PK\x03\x04"
 _RECORD = b"WARC/"
-_END_OF_HEAD = b"\r\n\r\n"
-_MEMBER = re.compile(_GZIP + rb"|(?<=\n)" + _RECORD)
-_PADDING = b"\0\t\n\r "
-_OVERLAP = 8
-"""In bytes; longer than any match of `_MEMBER` plus the line ending before it."""
+_END_OF_RECORD = b"\r\n\r\n"
 
 
 class Records:
-    """The records in a file, which can be read more than once if the file is seekable.
+    """The records in a seekable file, from its current position on.
 
     Attributes:
-        is_seekable: whether the file is seekable.
-        count: how many records have been read so far in the latest pass.
-        damaged: how many damaged places have been skipped so far in the latest pass;
-            adjacent damaged records count as one place.
+        count: how many records the latest pass has read so far.
+        without_record: how many intact gzip members without a record the latest pass
+            has skipped so far.
+        damage: what is wrong with the file; `None` if the first pass found no damage.
+        end: where the damaged record or gzip member begins, in bytes; with zstd or LZ4,
+            a position before the damage.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self.is_seekable = file.seekable()
-        self._start = file.tell() if self.is_seekable else 0
-        self.count = 0
-        self.damaged = 0
+        self._start = self._offset = file.tell()
+        beginning = file.read(len(_RECORD))
+        self._is_gzip = beginning.startswith(_GZIP)
+        self._is_plain = beginning.startswith(_RECORD)
+        self._is_zip = beginning.startswith(_ZIP)
+        self._intact = 0
+        self.count = self.without_record = 0
+        self.damage: str | None = None
+        self.end = sys.maxsize
 
-    def each(self, read: Callable[[WarcRecord], Iterable[_T]]) -> Iterator[_T]:
-        """Yield the results of `read` for each undamaged record.
+    def first_pass(self) -> Iterator[tuple[int | None, WarcRecord]]:
+        """Yield (position, record) for each record, including a damaged one at the end.
 
-        Damage in a gzip member may only become apparent at the end of its record, so
-        the results for each record are held back until the next record is found.
+        The position is for `at`; `None` if the record cannot be read on its own.
 
         Raises:
-            OSError: a record is damaged, and the file is not seekable.
-        """
-        self.count = self.damaged = 0
-        start: int | None = self._start
-        is_damage_counted = False
-        while start is not None:
-            position, content_length, is_broken = start, -1, False
-            answers: list[_T] = []
-            try:
-                for record in self._from(start):
-                    yield from answers
-                    position, content_length = record.stream_pos, record.content_length
-                    answers = []
-                    answers = list(read(record))
-                    self.count += 1
-                    is_damage_counted = False
-            except OSError:
-                if not self.is_seekable:
-                    self.damaged += 1
-                    raise
-                is_broken = True
-            if not self.is_seekable:
-                yield from answers
-                return
-            end = self._end(position, content_length)
-            if not is_broken or end is not None:
-                yield from answers
-            start = self._next_start(position + 1 if end is None else end)
-            if is_broken or end is None or self._bytes(end).strip(_PADDING):
-                self.damaged += not is_damage_counted
-                is_damage_counted = True
-
-    def read_at(
-        self, position: int, read: Callable[[WarcRecord], _T | None]
-    ) -> _T | None:
-        """The result of `read` for the record at a `position` found by `each`.
-
-        In a gzip member with several records, positions are not exact, so the result
-        may be for another record, or `None`.
+            OSError: the file cannot be read.
         """
         try:
-            record = next(self._from(position), None)
-            return None if record is None else read(record)
-        except OSError:
-            return None
+            for position, record in self._each():
+                yield position, record
+                _read_to_end(record)
+        except (EOFError, OSError, zlib.error) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            self.damage, self.end = str(error), self._offset
 
-    def _from(self, position: int) -> ArchiveIterator:
-        source = _From(self._file, position, is_seekable=self.is_seekable)
-        return ArchiveIterator(source, parse_http=False, fsspec_args=False)
+    def intact(self) -> Iterator[WarcRecord]:
+        """Yield the records before the damage, after the first pass."""
+        intact, without_record = self._intact, self.without_record
+        for _, record in islice(self._each(), intact):
+            yield record
+        # This pass ends at the last intact record; only the first one goes further.
+        self.count, self.without_record = intact, without_record
 
-    def _bytes(self, position: int, count: int = _BLOCK) -> bytes:
-        self._file.seek(position)
-        return self._file.read(count)
+    def at(self, position: int) -> WarcRecord:
+        """The record at a `position` from the first pass."""
+        content = (_Member if self._is_gzip else _From)(self._file, position)
+        return next(_parser(content))
 
-    def _end(self, position: int, content_length: int) -> int | None:
-        """The end of the record at `position`; `None` if it is damaged or truncated.
+    def _each(self) -> Iterator[tuple[int | None, WarcRecord]]:
+        self.count = self._intact = self.without_record = 0
+        self._offset = self._start
+        if self._is_zip:
+            raise EOFError("this is a ZIP file, such as a WACZ")
+        yield from self._each_in_members() if self._is_gzip else self._each_in_file()
+        self._intact = self.count
 
-        With compression other than gzip, this is the end of the file.
-        """
-        start = self._bytes(position)
+    def _each_in_members(self) -> Iterator[tuple[int | None, WarcRecord]]:
         size = self._file.seek(0, os.SEEK_END)
-        if start.startswith(_RECORD):
-            head = start.partition(_END_OF_HEAD)[0]
-            end = position + len(head) + len(_END_OF_HEAD) + content_length
-            return end if content_length >= 0 and end <= size else None
-        return self._end_of_member(position) if start.startswith(_GZIP) else size
-
-    def _end_of_member(self, position: int) -> int | None:
-        inflate = zlib.decompressobj(_WINDOW_GZIP)
-        while block := self._bytes(position, _BLOCK_TO_DECODE):
-            position += len(block)
+        while self._offset < size:
+            member = _Member(self._file, self._offset)
+            self._intact = self.count
             try:
-                inflate.decompress(block)
-            except zlib.error:
-                return None
-            if inflate.eof:
-                return position - len(inflate.unused_data)
-        return None
+                for record in _parser(member):
+                    is_first = self.count == self._intact
+                    self.count += 1
+                    yield self._offset if is_first else None, record
+            except OSError as error:  # from fastwarc: not a record
+                if error.errno is not None or self.count > self._intact:
+                    raise
+            self._offset = member.end()
+            self.without_record += self.count == self._intact
+        if self.without_record and not self.count:
+            self._offset = self._start
+            raise EOFError("no gzip member contains a record")
 
-    def _next_start(self, position: int) -> int | None:
-        """The start of the next record at or after `position`."""
-        while len(block := self._bytes(position)) > _OVERLAP:
-            for match in _MEMBER.finditer(block):
-                if self._begins_record(position + match.start()):
-                    return position + match.start()
-            position += len(block) - _OVERLAP
-        return None
+    def _each_in_file(self) -> Iterator[tuple[int | None, WarcRecord]]:
+        for record in _parser(_From(self._file, self._start)):
+            # Only now is it clear that the last record ended where it should.
+            self._intact = self.count
+            self.count += 1
+            self._offset = record.stream_pos
+            yield self._offset if self._is_plain else None, record
+        if self._is_plain:
+            self._file.seek(-len(_END_OF_RECORD), os.SEEK_END)
+            if self._file.read() != _END_OF_RECORD:
+                raise EOFError("the record is cut off")
 
-    def _begins_record(self, position: int) -> bool:
-        start = self._bytes(position, _BLOCK_TO_DECODE)
-        if start.startswith(_GZIP):
-            try:
-                start = zlib.decompressobj(_WINDOW_GZIP).decompress(start, len(_RECORD))
-            except zlib.error:
-                return False
-        return start.startswith(_RECORD)
+
+def _read_to_end(record: WarcRecord) -> None:
+    length = record.content_length  # 0 if fastwarc cannot read it
+    if record.headers.get("Content-Length") != str(length):
+        raise EOFError("the record has no valid Content-Length")
+    if record.consume() < length:
+        raise EOFError("the record is cut off")
+
+
+def _parser(content: _From | _Member) -> ArchiveIterator:
+    return ArchiveIterator(
+        content,
+        parse_http=False,
+        fsspec_args=False,
+        stream_detect=isinstance(content, _From),  # a member's content is decompressed
+    )
 
 
 class _From(io.RawIOBase):
-    """Reads a file from `position` on, even if other code moves the file position.
+    """Reads a file from `position` on, even if other code moves the file position."""
 
-    It has its own `tell`, because fastwarc crashes if `tell` fails, as it does on a
-    pipe.
-    """
-
-    def __init__(self, file: BinaryIO, position: int, *, is_seekable: bool) -> None:
+    def __init__(self, file: BinaryIO, position: int) -> None:
         super().__init__()
         self._file = file
         self._position = position
-        self._is_seekable = is_seekable
 
     def read(self, size: int = -1, /) -> bytes:
-        if self._is_seekable:
-            self._file.seek(self._position)
+        self._file.seek(self._position)
         block = self._file.read(size)
         self._position += len(block)
         return block
 
     def tell(self) -> int:
         return self._position
+
+
+class _Member(io.RawIOBase):
+    """Reads the content of the gzip member at `position`."""
+
+    def __init__(self, file: BinaryIO, position: int) -> None:
+        super().__init__()
+        self._file = _From(file, position)
+        self._inflate = zlib.decompressobj(_WINDOW_GZIP)
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read at most `size` bytes; none at the end of the member.
+
+        Raises:
+            EOFError: the member is cut off.
+            zlib.error: the member is damaged.
+        """
+        content = b""
+        while not content and not self._inflate.eof:
+            block = self._inflate.unconsumed_tail or self._file.read(_BLOCK)
+            content = self._inflate.decompress(block, size)
+            if not (block or content):
+                raise EOFError("the gzip member is cut off")
+        return content
+
+    def tell(self) -> int:
+        return 0  # fastwarc crashes without it
+
+    def end(self) -> int:
+        """Read to the end of the member; its position in the file."""
+        while self.read(_BLOCK):
+            pass
+        return self._file.tell() - len(self._inflate.unused_data)

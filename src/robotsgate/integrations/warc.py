@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from robotsgate import ArchivedResponse, Policy, RobotsError
+from robotsgate import ArchivedResponse, InvalidURLError, Policy, RobotsError
 from robotsgate.archive import Hops
-from robotsgate.fetching import CodingError
 from robotsgate.integrations._wrapping import missing_extra
 from robotsgate.urls import split_url
 
@@ -13,30 +12,26 @@ try:
 except ImportError as error:
     raise missing_extra("warc") from error
 
-import math
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Self, TypeVar
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, BinaryIO, Self
 
-from robotsgate.integrations._warc_http import stored_response, whole_body
-from robotsgate.integrations._warc_index import (
-    RESPONSE,
-    REVISIT,
-    CaptureIndex,
-    date_of,
-    index_rows,
-    key_of,
-    place,
-)
+from fastwarc.warc import WarcRecordType
+
+from robotsgate.integrations._warc_http import stored_response
+from robotsgate.integrations._warc_index import ResponseIndex, key_of
 from robotsgate.integrations._warc_records import Records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Generator, Sequence
 
     from fastwarc.warc import WarcRecord
 
@@ -45,15 +40,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DamagedWarcError", "WarcCounts", "WarcResponses", "responses"]
 
-_T = TypeVar("_T")
-
-_NOT_MODIFIED = 304
-_PARTIAL_CONTENT = 206
-
-# A crawler may cache a robots.txt for a day (RFC 9309 §2.4), so the capture of a
-# redirect's target may be that old.
-_DAY = 86_400.0
-_SECOND = 1.0
+_RESPONSE = WarcRecordType.response
+_REVISIT = WarcRecordType.revisit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,39 +50,42 @@ class WarcCounts:
 
     Attributes:
         records: records of any type that were read.
-        captures: responses that were returned.
-        damaged: damaged places that were skipped; adjacent damaged records count as one
-            place.
-        unreadable: captures of a robots.txt that were skipped because they have no
-            readable HTTP response.
-        unresolved_revisits: captures of a robots.txt that were skipped because they
-            only refer to a response that is not in the file.
-        unfollowed_redirects: redirects to a URL that has no capture within a day of the
-            redirect; if the file is not seekable, all redirects.
+        captures: captures of a robots.txt that were returned.
+        unreadable: those of them that nobody can read: a revisit, or a response that is
+            not HTTP or has incomplete headers.
+        unfollowed_redirects: redirects to a URL that has no response within a day of
+            the redirect.
+        members_without_record: intact gzip members that were skipped because they do
+            not contain a record.
     """
 
     records: int = 0
     captures: int = 0
-    damaged: int = 0
     unreadable: int = 0
-    unresolved_revisits: int = 0
     unfollowed_redirects: int = 0
+    members_without_record: int = 0
 
 
 class DamagedWarcError(RobotsError):
-    """The file has no WARC records, or it is damaged and not seekable.
+    """The file is damaged, or is not a WARC file.
+
+    All captures before the damage have been returned.
 
     Attributes:
+        offset: where the damaged record or gzip member begins, in bytes from the
+            beginning of the file; with zstd or LZ4, a position before the damage.
         counts: the counters at the time of the error.
     """
 
-    def __init__(self, message: str, *, counts: WarcCounts) -> None:
+    def __init__(self, message: str, *, offset: int, counts: WarcCounts) -> None:
         super().__init__(message)
+        self.offset: int = offset
         self.counts: WarcCounts = counts
 
     def __reduce__(self) -> tuple[object, ...]:
         """Support pickling, which process pools need."""
-        return partial(type(self), counts=self.counts), self.args
+        made_by = partial(type(self), offset=self.offset, counts=self.counts)
+        return made_by, self.args
 
 
 def responses(
@@ -104,12 +95,13 @@ def responses(
 
     Args:
         path_or_file: a path, or a file opened in binary mode; uncompressed, or
-            compressed with gzip, zstd or LZ4. A seekable file is read twice.
+            compressed with gzip, zstd or LZ4. The file is read twice; a file that is
+            not seekable, such as a pipe, is first copied to a temporary file.
         policy: the policy of the `RobotsArchive` that will use the responses; only
             `max_body_bytes` and `max_redirects` matter here.
 
     Raises:
-        OSError: the file cannot be opened.
+        OSError: the file cannot be opened or read.
     """
     return WarcResponses(path_or_file, policy=policy)
 
@@ -119,45 +111,46 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
 
     The origin is `str(Origin.from_url(url))`. The response includes the capture's date
     and the redirects that were followed. If the body is truncated or cannot be decoded,
-    a 2xx status becomes 206, which makes the origin unreachable.
+    a 2xx status becomes 206, which makes the origin unreachable. If nobody can read the
+    capture, the status is `None`, and a `RobotsArchive` returns `None`.
 
     The iterator closes all its files at the end; if you stop earlier, call `close` or
     use the iterator as a context manager.
-
-    Attributes:
-        follows_redirects: whether redirects are followed, which requires a seekable
-            file. Otherwise, the redirect responses themselves are returned.
     """
 
     def __init__(
         self, path_or_file: str | PathLike[str] | BinaryIO, *, policy: Policy
     ) -> None:
         """Open the file; see `responses`."""
-        self._opened = ExitStack()
-        if isinstance(path_or_file, str | PathLike):
-            path_or_file = self._opened.enter_context(
-                Path(path_or_file).open("rb")  # noqa: SIM115 (closed with the stack)
-            )
-        self._records = Records(path_or_file)
+        with ExitStack() as opened:
+            if isinstance(path_or_file, str | PathLike):
+                path_or_file = opened.enter_context(Path(path_or_file).open("rb"))
+            if not path_or_file.seekable():
+                copy = opened.enter_context(TemporaryFile())
+                shutil.copyfileobj(path_or_file, copy)
+                copy.seek(0)
+                path_or_file = copy
+            self._records = Records(path_or_file)
+            self._index = opened.enter_context(ResponseIndex())
+            self._opened = opened.pop_all()
         self._policy = policy
-        self._index: CaptureIndex | None = None
         self._tally: Counter[str] = Counter()
         self._pairs = self._read()
-        self.follows_redirects: bool = self._records.is_seekable
 
     @property
     def counts(self) -> WarcCounts:
         """The counters so far."""
         return WarcCounts(
-            records=self._records.count, damaged=self._records.damaged, **self._tally
+            records=self._records.count,
+            members_without_record=self._records.without_record,
+            **self._tally,
         )
 
     def __next__(self) -> tuple[str, ArchivedResponse]:
         """Return the next pair.
 
         Raises:
-            DamagedWarcError: no record can be read, or a record is damaged in a file
-                that is not seekable.
+            DamagedWarcError: the file is damaged here.
             OSError: the file cannot be read.
         """
         return next(self._pairs)
@@ -176,137 +169,77 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
         self._opened.close()
 
     def _read(self) -> Generator[tuple[str, ArchivedResponse]]:
-        try:
-            if self._records.is_seekable:
-                self._index = self._opened.enter_context(CaptureIndex())
-                self._index.fill(self._records.each(index_rows))
-                if self._records.damaged and not self._records.count:
-                    raise DamagedWarcError(
-                        "expected a WARC file, found no intact record",
-                        counts=self.counts,
-                    )
-            for pair in self._records.each(self._capture):
-                self._tally["captures"] += 1
-                yield pair
-        except OSError as error:
-            if self._records.is_seekable:
-                raise
-            raise DamagedWarcError(
-                f"expected intact records in a file that is not seekable: {error}",
-                counts=self.counts,
-            ) from error
-        finally:
-            self._opened.close()
+        with self._opened:
+            self._index.fill(self._index_rows())
+            for record in self._records.intact():
+                origin, target = _place(record)
+                if origin is not None and target == "/robots.txt":
+                    self._tally["captures"] += 1
+                    yield origin.key, self._capture(record, origin)
+            if self._records.damage is not None:
+                raise DamagedWarcError(
+                    f"expected an intact WARC record at byte {self._records.end}:"
+                    f" {self._records.damage}",
+                    offset=self._records.end,
+                    counts=self.counts,
+                )
 
-    def _nearest(
-        self,
-        key: int,
-        date: float | None,
-        read: Callable[[WarcRecord], _T | None],
-        *,
-        within: float,
-    ) -> _T | None:
-        """The result of `read` for the nearest capture in the index."""
+    def _index_rows(self) -> Iterator[tuple[int, float, int]]:
+        for position, record in self._records.first_pass():
+            origin, target = _place(record)
+            is_response = record.record_type == _RESPONSE
+            if origin is not None and is_response and position is not None:
+                yield key_of(origin, target), _date_of(record) or 0.0, position
 
-        def read_it(record: WarcRecord) -> _T | None:
-            is_it = any(key == row[0] for row in index_rows(record))
-            return read(record) if is_it else None
-
-        if self._index is None:
-            return None
-        position = self._index.position(key, date, within=within)
-        return None if position is None else self._records.read_at(position, read_it)
-
-    def _capture(self, record: WarcRecord) -> Iterator[tuple[str, ArchivedResponse]]:
-        """The pair for `record`, if it is a capture of a robots.txt."""
-        origin, target = place(record)
-        if origin is None or target != "/robots.txt":
-            return
+    def _capture(self, record: WarcRecord, origin: Origin) -> ArchivedResponse:
+        """The response in `record`, after the redirects that the file can follow."""
+        date = _date_of(record)
         response = self._response(record)
-        if response is not None:
-            date = date_of(record)
-            yield origin.key, self._after_redirects(origin, response, date)
-        elif record.record_type == REVISIT:
-            self._tally["unresolved_revisits"] += 1
-        else:
+        if response is None:
             self._tally["unreadable"] += 1
-
-    def _after_redirects(
-        self, origin: Origin, response: _Response, date: float | None
-    ) -> ArchivedResponse:
-        """Follow the redirects of `response` while the file contains the next hop."""
+            return ArchivedResponse(None, fetched_at=date)
         hops = Hops(origin, policy=self._policy)
         redirects: Sequence[tuple[str, int]] = ()
         while _is_redirect(response.status) and hops.after(*response) is None:
-            key = key_of(*split_url(hops.url))
-            following = self._nearest(key, date, self._response, within=_DAY)
+            following = self._nearest(hops.url, date)
             if following is None:
                 self._tally["unfollowed_redirects"] += 1
                 break
             response, redirects = following, hops.redirects
         return ArchivedResponse(*response, redirects=redirects, fetched_at=date)
 
-    def _response(self, record: WarcRecord) -> _Response | None:
-        """The response in `record`; `None` if it is unreadable."""
-        stored = stored_response(record)
-        needs_original = (
-            stored is None
-            or stored.status == _NOT_MODIFIED
-            or _is_success(stored.status)
-        )
-        if record.record_type == REVISIT and needs_original:
-            return self._original(record, stored)
-        return self._joined(stored, stored)
+    def _nearest(self, url: str, date: float | None) -> StoredResponse | None:
+        """The response for `url` that is nearest to `date`."""
+        key = key_of(*split_url(url))
+        position = self._index.position(key, date, end=self._records.end)
+        return None if position is None else self._response(self._records.at(position))
 
-    def _original(
-        self, revisit: WarcRecord, head: StoredResponse | None
-    ) -> _Response | None:
-        """The response that `revisit` refers to, with the revisit's `head`, if any."""
-
-        def read(record: WarcRecord) -> _Response | None:
-            is_response = record.record_type == RESPONSE
-            return self._joined(head, stored_response(record)) if is_response else None
-
-        response = None
-        if record_id := revisit.headers.get("WARC-Refers-To"):
-            response = self._nearest(hash(record_id), 0.0, read, within=math.inf)
-        if response is None:
-            origin, target = place(revisit, "WARC-Refers-To-Target-URI")
-            date = date_of(revisit, "WARC-Refers-To-Date")
-            if origin is not None and date is not None:
-                key = key_of(origin, target)
-                response = self._nearest(key, date, read, within=_SECOND)
-        return response
-
-    def _joined(
-        self, head: StoredResponse | None, stored: StoredResponse | None
-    ) -> _Response | None:
-        """`stored` with the status and headers of `head`, unless `head` is a 304."""
-        if stored is None:
+    def _response(self, record: WarcRecord) -> StoredResponse | None:
+        if record.record_type == _REVISIT:
             return None
-        if head is None or head.status == _NOT_MODIFIED:
-            head = stored
-        max_bytes = self._policy.max_body_bytes + 1
-        try:
-            body = whole_body(stored, head.status, max_bytes=max_bytes)
-        except CodingError:
-            # For an error page, the status is enough.
-            status = _PARTIAL_CONTENT if _is_success(head.status) else head.status
-            return _Response(status, head.headers, b"")
-        return _Response(head.status, head.headers, body)
+        return stored_response(record, max_bytes=self._policy.max_body_bytes + 1)
 
 
-class _Response(NamedTuple):
-    """Status, headers and decoded body."""
+def _place(record: WarcRecord) -> tuple[Origin | None, str]:
+    """The origin and target of the URL, if `record` is a capture."""
+    if record.record_type not in (_RESPONSE, _REVISIT):
+        return None, ""
+    try:
+        # Some writers put the URL in angle brackets.
+        return split_url((record.headers.get("WARC-Target-URI") or "").strip("<>"))
+    except InvalidURLError:
+        return None, ""
 
-    status: int
-    headers: list[tuple[str, str]]
-    body: bytes
+
+def _date_of(record: WarcRecord) -> float | None:
+    """The date in epoch seconds, ≥ 0; `None` if it is missing or invalid."""
+    try:
+        date = datetime.fromisoformat(record.headers.get("WARC-Date") or "")
+    except ValueError:
+        return None
+    seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    return seconds if seconds >= 0 else None
 
 
 def _is_redirect(status: int) -> bool:
     return 300 <= status <= 399  # noqa: PLR2004
-
-
-def _is_success(status: int) -> bool:
-    return 200 <= status <= 299  # noqa: PLR2004
