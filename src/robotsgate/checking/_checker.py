@@ -346,11 +346,13 @@ class RobotsChecker:
     async def sitemaps(self, url: str | URLLike) -> tuple[str, ...]:
         """The absolute URLs of the origin's sitemaps.
 
-        Raises the same errors as `can_fetch`.
+        Relative URLs are resolved against the origin, and several URLs on one line are
+        separated. URLs without a valid origin are omitted, and so are hosts without a
+        dot, unless it is the origin's own. Raises the same errors as `can_fetch`.
         """
         origin = Origin.from_url(url)
         urls = await self._answers.part(
-            origin, lambda file: absolute_sitemaps(file.sitemaps, origin.key)
+            origin, lambda file: absolute_sitemaps(file.sitemaps, origin)
         )
         return urls or ()
 

@@ -7,9 +7,12 @@ RFC 9309 does not define delays, rates or sitemaps, but permits crawlers to use 
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from robotsgate.errors import InvalidURLError
 from robotsgate.robotstxt._model import LineKind, RequestRate
+from robotsgate.urls._origin import Origin
 from robotsgate.urls._redirect import absolute_url
 
 if TYPE_CHECKING:
@@ -20,6 +23,9 @@ Rate = tuple[LineKind, str, int]
 
 Other = tuple[str, str, int]
 """A record with an unknown field: (lower-case key, raw value, line)."""
+
+# The lookbehind keeps a long run of commas from being scanned once for each comma.
+_BETWEEN_URLS = re.compile(r"(?<![\s,])[\s,]+(?=(?:https?|ftp)://)", re.IGNORECASE)
 
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
@@ -141,13 +147,41 @@ def first_request_rate(rates: Iterable[Rate]) -> RequestRate | None:
     return request_rate(next(values, ""))
 
 
-def absolute_sitemaps(sitemaps: Iterable[str], origin: str) -> tuple[str, ...]:
-    """`sitemaps` from `origin`'s robots.txt as absolute URLs, without duplicates.
+def absolute_sitemaps(sitemaps: Iterable[str], origin: Origin) -> tuple[str, ...]:
+    """The usable URLs in `sitemaps` from the robots.txt of `origin`.
 
-    URLs with schemes other than http, https and ftp are skipped.
+    They are absolute, in order, and without duplicates.
     """
-    urls = (absolute_url(f"{origin}/robots.txt", value) for value in sitemaps)
-    return tuple(dict.fromkeys(filter(is_absolute_url, urls)))
+    urls = (
+        absolute_url(origin.robots_url, url)
+        for value in sitemaps
+        for url in sitemap_urls(value)
+    )
+    usable = (url for url in urls if is_usable_sitemap(url, origin))
+    return tuple(dict.fromkeys(usable))
+
+
+def sitemap_urls(value: str) -> list[str]:
+    """The URLs in a sitemap record's value, as written.
+
+    Several URLs, separated by spaces or commas, must each begin with a scheme.
+    """
+    return _BETWEEN_URLS.split(value) if is_absolute_url(value) else [value]
+
+
+def is_usable_sitemap(url: str, origin: Origin | None = None) -> bool:
+    """Whether a crawler could fetch a sitemap's `url`, which may be relative or broken.
+
+    Its host must have a dot, be an address, or be the host of `origin`, whose
+    robots.txt contains the URL. "https://https://example.com" has no such host.
+    """
+    if not is_absolute_url(url):
+        return False
+    try:
+        host = Origin.from_url(url).host
+    except InvalidURLError:
+        return False
+    return "." in host or ":" in host or (origin is not None and host == origin.host)
 
 
 def _number(text: str) -> float | None:
