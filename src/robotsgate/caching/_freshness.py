@@ -6,9 +6,12 @@ Headers are mappings with lower-case names. Invalid values are ignored.
 
 from __future__ import annotations
 
+import math
 import zlib
 from http import HTTPStatus
 from typing import TYPE_CHECKING
+
+from robotsgate._numbers import decimal_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -69,8 +72,9 @@ def retry_after(
 ) -> float | None:
     """Seconds to wait according to Retry-After (RFC 9110 §10.2.3); `None` if missing.
 
-    If there are several values, the longest is used, up to `retry_after_max`. The
-    result is negative for a date in the past.
+    If there are several values, the longest is used, up to `retry_after_max`. Seconds
+    may have a fraction, which is rounded up. The result is negative for a date in the
+    past.
     """
     # A date also contains a comma. The part before it, the weekday, is ignored.
     parts = headers.get("retry-after", "").split(",")
@@ -100,9 +104,9 @@ def http_date(value: str) -> float | None:
 
 
 def _delay_asked_for(value: str, now: float) -> float | None:
-    seconds = _delta_seconds(value)
-    if seconds is not None:
-        return seconds
+    seconds = decimal_number(value)
+    if seconds is not None:  # RFC 9110 has no fractions, but some servers send them
+        return math.ceil(min(seconds, _LARGEST_DELTA))
     date = http_date(value)
     return None if date is None else date - now
 

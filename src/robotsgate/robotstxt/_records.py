@@ -10,6 +10,7 @@ import math
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from robotsgate._numbers import decimal_number
 from robotsgate.errors import InvalidURLError
 from robotsgate.robotstxt._model import LineKind, RequestRate
 from robotsgate.urls._origin import Origin
@@ -116,7 +117,7 @@ def crawl_delay_seconds(value: str) -> float | None:
     The units are the same as for request rates: "s", "m", "h", "d".
     """
     unit = _SECONDS.get(value[-1:].lower())
-    number = _number(value[:-1] if unit else value)
+    number = decimal_number(value[:-1] if unit else value)
     seconds = math.inf if number is None else number * (unit or 1)
     return seconds if math.isfinite(seconds) else None
 
@@ -129,7 +130,7 @@ def request_rate(value: str) -> RequestRate | None:
     first_word = next(iter(value.split()), "")
     requests, _, period = first_word.partition("/")
     seconds = crawl_delay_seconds(period)
-    count = _number(requests)
+    count = decimal_number(requests)
     if not seconds or not count or not count.is_integer():
         return None
     return RequestRate(requests=int(count), seconds=seconds)
@@ -182,12 +183,6 @@ def is_usable_sitemap(url: str, origin: Origin | None = None) -> bool:
     except InvalidURLError:
         return False
     return "." in host or ":" in host or (origin is not None and host == origin.host)
-
-
-def _number(text: str) -> float | None:
-    """`text` as a number (may be infinite), or `None` if not an unsigned decimal."""
-    digits = text.replace(".", "", 1)
-    return float(text) if digits.isascii() and digits.isdigit() else None
 
 
 def is_absolute_url(value: str) -> bool:
