@@ -15,3 +15,12 @@ def decimal_number(text: str) -> float | None:
     """
     digits = text.replace(".", "", 1)
     return float(text) if digits.isascii() and digits.isdigit() else None
+
+
+def whole_number(text: str, *, most: int) -> int | None:
+    """The number in `text`, such as "7" or "007", otherwise `None`.
+
+    It is `most` (≤ 2^53) if it is larger.
+    """
+    is_whole = text.isascii() and text.isdigit()
+    return int(min(float(text), most)) if is_whole else None

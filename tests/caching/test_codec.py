@@ -252,6 +252,9 @@ INVALID: dict[str, bytes] = {
         f"{value!r} for a count": sealed({"outage": OUTAGE | {"attempts": value}})
         for value in (*NOT_NUMBERS, 1.0, -1)
     },
+    "a count that would outgrow JSON": sealed(
+        {"outage": OUTAGE | {"attempts": int("9" * 4_300)}}
+    ),
     "thousands of digits": sealed(b'{"outage":{"attempts":' + b"9" * 5_000 + b"}}"),
     **{
         f"{value!r} for a string": sealed({"outage": OUTAGE | {"error": value}})

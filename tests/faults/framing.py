@@ -18,6 +18,7 @@ from tests.servers.loopback import Connection
 _PIECE = 16_384
 _MEBIBYTE = 2**20
 _LENGTH = f"Content-Length: {len(RULES)}"
+_ZEROS = "0" * 4_999
 _CHUNKED = head("200 OK", "Transfer-Encoding: chunked")
 _OPEN_CHUNKS = chunked(RULES).removesuffix(b"\r\n")
 _BINARY = bytes(range(256)) * 64
@@ -135,6 +136,14 @@ HEADS = Group(
             "sends a header line of 200 KB",
             answering(_with_extra_lines("X-Header: " + "x" * 200_000)),
             error="RemoteProtocolError",
+        ),
+        rules_apply(
+            "sends an `Age` and a `max-age` of 5,000 digits",
+            answering(
+                _with_extra_lines(
+                    f"Age: {_ZEROS}9", f"Cache-Control: max-age={_ZEROS}9"
+                )
+            ),
         ),
         rules_apply(
             "sets 500 cookies",

@@ -73,6 +73,11 @@ FTP = Group(
             error="Connection refused",
         ),
         unreachable(
+            "names a port of 5,000 digits",
+            _ftp(FtpPart(replies={"PASV": b"227 (127,0,0,1,1," + b"9" * 5_000 + b")"})),
+            error="",
+        ),
+        unreachable(
             "aborts the transfer (426)",
             _ftp(FtpPart(data=_send_rules, end=b"426 aborted")),
             error="426 aborted",

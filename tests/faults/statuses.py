@@ -90,6 +90,10 @@ STATUSES = Group(
             answering(Raw(head("503 Later") + _ERROR_PAGE[:9], dripping(b"x"))),
             deadline=4.0,
         ),
+        unreachable(
+            "returns 503 with a `Retry-After` of 5,000 digits",
+            answering(Raw(head("503 Later", f"Retry-After: {'0' * 4_999}9"))),
+        ),
         rules_apply(
             "redirects with an endless body",
             answering(

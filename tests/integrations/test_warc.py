@@ -177,6 +177,10 @@ def test_date_is_parsed_or_unknown(date: str, seconds: float | None) -> None:
             RULES, GZIP + CHUNKED + b"Content-Length: 999\r\n", id="already decoded"
         ),
         pytest.param(RULES, b"Content-Length: some\r\n", id="invalid length"),
+        pytest.param(RULES, b"Content-Length: \xb2\r\n", id="a superscript length"),
+        pytest.param(
+            RULES, b"Content-Length: " + b"0" * 5_000 + b"9\r\n", id="many zeros"
+        ),
     ],
 )
 def test_body_is_decoded(body: bytes, head: bytes) -> None:
@@ -207,6 +211,11 @@ def test_unusual_response_head_is_read(block: bytes) -> None:
     [
         pytest.param(http(head=b"Content-Length: 99\r\n"), {}, id="truncated body"),
         pytest.param(http(b"", head=GZIP + b"Content-Length: 9\r\n"), {}, id="no body"),
+        pytest.param(
+            http(head=b"Content-Length: " + b"9" * 5_000 + b"\r\n"),
+            {},
+            id="truncated body, 5,000 digits",
+        ),
         pytest.param(http(ZIPPED_RULES[:-9], head=GZIP), {}, id="truncated gzip"),
         pytest.param(http(b"\x1f\x8b" + RULES, head=GZIP), {}, id="corrupt gzip"),
         pytest.param(http(chunked(RULES)[:-5], head=CHUNKED), {}, id="no last chunk"),

@@ -77,6 +77,8 @@ def test_directives_are_listed_by_name(content: str, names: list[str]) -> None:
 @cases("content name value", {
     "characters": ("max-snippet:50", "max-snippet", 50),
     "no limit": ("max-snippet: -1", "max-snippet", -1),
+    "the largest": (f"max-snippet:{'9' * 5_000}", "max-snippet", 10**9),
+    "leading zeros": (f"max-snippet:{'0' * 5_000}50", "max-snippet", 50),
     "the smallest": ("max-snippet:50, max-snippet:20", "max-snippet", 20),
     "a limit and none": ("max-snippet:-1, max-snippet:20", "max-snippet", 20),
     "nothing": ("max-snippet:20, max-snippet:0", "max-snippet", 0),
@@ -125,6 +127,7 @@ def test_earliest_date_applies_even_one_second_before_1970() -> None:
     "max-snippet": ("max-snippet:x",),
     "max-snippet without value": ("max-snippet",),
     "max-snippet below -1": ("max-snippet:-2",),
+    "max-snippet in superscript": ("max-snippet:\u00b2",),
     "max-image-preview": ("max-image-preview:huge",),
     "unavailable_after": ("unavailable_after: soon",),
     "before the year 1": ("unavailable_after: 0001-01-01T00:00+23:59",),

@@ -466,6 +466,9 @@ async def test_robots_txt_fetch_starts_even_without_patience() -> None:
         ({"response": SimpleNamespace(status=0, headers={})}, FIRST_BACK_OFF),
         ({"status": 429, "retry_after": "500"}, 500),
         ({"status": 429, "retry_after": "499.003"}, 500),
+        pytest.param(
+            {"status": 429, "retry_after": "0" * 5_000 + "500"}, 500, id="many digits"
+        ),
         ({"status": 429, "retry_after": "Fri, 15 Jan 2027 09:10:00 GMT"}, 600),
         ({"status": 503, "retry_after": "999999"}, DAY),
         ({"status": 429, "retry_after": "soon"}, FIRST_BACK_OFF),

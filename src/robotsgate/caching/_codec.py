@@ -42,6 +42,9 @@ _LONGEST_HEAD = 512 * 1024
 # A checker never stores a longer file, so a longer one must be damaged.
 _LONGEST_BODY = 2**28
 
+# One more than this, and far more, can still be stored as JSON.
+_LARGEST_COUNT = 2**53
+
 
 class CodecError(ValueError):
     """Bytes that are not an entry or belong to another key."""
@@ -226,7 +229,11 @@ def _time(value: object) -> float:
 
 
 def _count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if (
+        not isinstance(value, int)
+        or isinstance(value, bool)
+        or not 0 <= value <= _LARGEST_COUNT
+    ):
         raise CodecError(f"expected a count, got {value!r}")
     return value
 

@@ -11,7 +11,7 @@ import zlib
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from robotsgate._numbers import decimal_number
+from robotsgate._numbers import decimal_number, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,7 +26,6 @@ ASK_FOR_LESS = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVA
 
 # RFC 9111 §1.2.2: a delta-seconds that is too large to handle counts as 2^31.
 _LARGEST_DELTA = 2**31
-_DIGITS_OF_LARGEST_DELTA = 10
 
 # Spreads the retries of origins that failed at the same time over 10 % of the delay.
 _JITTER = 0.1
@@ -154,8 +153,4 @@ def _outside_quotes(value: str) -> Iterator[str]:
 
 
 def _delta_seconds(value: str) -> int | None:
-    if not (value.isascii() and value.isdigit()):
-        return None
-    if len(value.lstrip("0")) > _DIGITS_OF_LARGEST_DELTA:
-        return _LARGEST_DELTA
-    return min(int(value), _LARGEST_DELTA)
+    return whole_number(value, most=_LARGEST_DELTA)

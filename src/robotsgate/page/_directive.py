@@ -11,12 +11,12 @@ Community Group (TDMRep, 2024), which has its own tags and headers.
 from __future__ import annotations
 
 import math
-import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from robotsgate._numbers import whole_number
 from robotsgate.robotstxt._model import JSONValue
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ _LONGEST_QUOTE = 80
 # Without this limit, a hostile page could use up all memory.
 _MOST_DIAGNOSTICS = 100
 
-_LIMIT = re.compile(r"-1|[0-9]{1,9}")
 _NO_LIMIT = -1
+_LARGEST_LIMIT = 10**9
 
 _IMAGE_PREVIEWS = {"none": 0.0, "standard": 1.0, "large": 2.0}
 
@@ -53,10 +53,11 @@ class Directive(JSONValue):
     Attributes:
         name: the lower-case name, such as "noindex" or "max-snippet".
         value: for "max-snippet", a number of characters, and for "max-video-preview", a
-            number of seconds, both ≥ 0, or -1 for no limit; for "max-image-preview",
-            "none", "standard" or "large"; for "unavailable_after", a date in epoch
-            seconds; for "tdm-reservation", 1 if the rights are reserved and 0 if not;
-            for "tdm-policy", the URL as written on the page; otherwise `None`.
+            number of seconds, both from 0 to 10^9, or -1 for no limit; for
+            "max-image-preview", "none", "standard" or "large"; for "unavailable_after",
+            a date in epoch seconds; for "tdm-reservation", 1 if the rights are reserved
+            and 0 if not; for "tdm-policy", the URL as written on the page; otherwise
+            `None`.
         source: the tag or header that contains it.
     """
 
@@ -142,7 +143,9 @@ def note(diagnostics: list[str], message: str) -> None:
 
 
 def _limit(text: str) -> int | None:
-    return int(text) if _LIMIT.fullmatch(text) else None
+    if text == str(_NO_LIMIT):
+        return _NO_LIMIT
+    return whole_number(text, most=_LARGEST_LIMIT)
 
 
 def _image_preview(text: str) -> str | None:

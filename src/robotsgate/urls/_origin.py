@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol, Self
 
+from robotsgate._numbers import whole_number
 from robotsgate.errors import InvalidURLError
 from robotsgate.urls._path import C0_AND_SPACE, TAB_AND_LINE_ENDS, target_of
 
@@ -233,12 +234,12 @@ def _split_port(host_and_port: str) -> tuple[str, str]:
 def _port(text: str, scheme: str) -> int:
     if not text:
         return DEFAULT_PORTS[scheme]
-    if not (text.isascii() and text.isdigit()):
+    port = whole_number(text, most=_MAX_PORT + 1)
+    if port is None:
         raise ValueError("expected a numeric port")
-    digits = text.lstrip("0")
-    if not digits or len(digits) > len(str(_MAX_PORT)) or int(digits) > _MAX_PORT:
+    if not 1 <= port <= _MAX_PORT:
         raise ValueError(f"expected a port from 1 to {_MAX_PORT}")
-    return int(digits)
+    return port
 
 
 def _host(text: str) -> str:
