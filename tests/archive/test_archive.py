@@ -33,6 +33,7 @@ from robotsgate import (
     RobotsTxt,
 )
 from robotsgate.testing import ManualClock
+from tests.checking.builders import Unreadable
 from tests.tables import cases
 
 if TYPE_CHECKING:
@@ -653,3 +654,22 @@ def test_invalid_lookup_is_refused(
 ) -> None:
     with pytest.raises(error, match=text):
         look_up(RobotsArchive({ORIGIN: RULES}.get))
+
+
+@pytest.mark.parametrize(
+    ("status", "name"), [(503, "Retry-After"), (301, "Location")], ids=str
+)
+def test_bug_while_judging_closes_one_origin_and_is_shown(
+    status: int, name: str
+) -> None:
+    """It used to end the filter of all other origins."""
+    responses = {
+        ORIGIN: ArchivedResponse(status, [(name, Unreadable("9"))]),
+        ORIGINS[1]: archived(),
+    }
+    archive = RobotsArchive(responses.get)
+
+    with pytest.warns(RuntimeWarning, match=r"(?s)of https://example.com: Traceback"):
+        answers = archive.can_fetch_many(AGENT, [f"{ORIGIN}/a", f"{ORIGINS[1]}/a"])
+
+    assert answers == [False, True]

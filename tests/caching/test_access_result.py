@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from robotsgate.caching._access_result import access_result, is_evidence, is_wall
-from robotsgate.caching._outcome import AccessResult, Failed, FailureKind, Outcome
+from robotsgate.caching._outcome import (
+    AccessResult,
+    Failed,
+    FailureKind,
+    Outcome,
+    fault,
+)
 from robotsgate.caching._policy import Policy
 from tests.tables import cases
 
@@ -150,6 +156,7 @@ def test_policy_field_sets_the_access_result(
     (answered(429), False, False), (answered(202, is_wall=True), False, False),
     (too_many_redirects(None), False, True),
     *[(failed(kind), False, True) for kind in FailureKind],
+    (fault(LookupError("a bug"), ()), False, False),
 ], ids=str)  # fmt: skip
 def test_evidence_depends_on_the_status_and_whether_the_network_counts(
     *, outcome: Outcome, without_network: bool, with_network: bool

@@ -8,15 +8,16 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from robotsgate import AccessResult, MemoryStore, RobotsChecker
+from robotsgate import AccessResult, FetchedResponse, MemoryStore, RobotsChecker
 from robotsgate.caching._entry import Answer, Entry, PackedBody
 from robotsgate.testing import FakeSite, ManualClock
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     import httpx
 
+    from robotsgate import Fetcher
     from robotsgate.caching._entry import Outage
     from robotsgate.stores._base import Change
 
@@ -55,6 +56,42 @@ class GatedSite(FakeSite):
             return await super().handle_async_request(request)
         finally:
             self.under_way -= 1
+
+
+class Unreadable(str):
+    """A header value that raises when it is read, as for a bug that nobody knows of."""
+
+    __slots__ = ()
+
+    def _raise(self, *_: object) -> Any:  # noqa: ANN401 (stands for several methods)
+        message = "a value that we cannot handle"
+        raise LookupError(message)
+
+    replace = split = strip = _raise
+
+
+class UnreadableSite:
+    """A `Fetcher` whose response for `ORIGIN` has an `Unreadable` header.
+
+    For other origins, it returns `RULES`.
+    """
+
+    dials_nothing = True
+
+    def __init__(self, status: int, name: str) -> None:
+        self._response = _fetched(status, (name, Unreadable("9")))
+
+    async def get(
+        self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
+    ) -> FetchedResponse:
+        del headers, max_bytes
+        return self._response if url == ROBOTS_TXT else _fetched(200)
+
+
+def _fetched(status: int, *headers: tuple[str, str]) -> FetchedResponse:
+    return FetchedResponse(
+        status=status, headers=headers, body=RULES.encode(), is_decoded=True
+    )
 
 
 class TickingClock(ManualClock):
@@ -198,7 +235,7 @@ def site_of(
 
 
 def checker_of(
-    site: httpx.AsyncBaseTransport | httpx.AsyncClient,
+    site: httpx.AsyncBaseTransport | httpx.AsyncClient | Fetcher,
     **arguments: Any,  # noqa: ANN401 (RobotsChecker's arguments)
 ) -> RobotsChecker:
     """A checker for `site` with a clock that stands still."""

@@ -11,17 +11,29 @@ import httpx
 import pytest
 import yarl
 
-from robotsgate import FetchCancelled, FetchStarted, Reason
+from robotsgate import (
+    AccessResult,
+    FailureKind,
+    FetchCancelled,
+    FetchStarted,
+    Policy,
+    Reason,
+    RobotsTxtFetched,
+)
 from robotsgate.testing import ManualClock
 
 from .builders import (
     AGENT,
+    DAY,
     ORIGIN,
+    OTHER_ORIGIN,
     PRIVATE,
     PUBLIC,
     ROBOTS_TXT,
     FailingStore,
     GatedSite,
+    StoreBehind,
+    UnreadableSite,
     checker_of,
     let_others_run,
     site_of,
@@ -216,3 +228,76 @@ async def test_events_can_be_written_as_json() -> None:
         "elapsed_seconds": 0.0,
         "next_fetch_at": 0,
     }
+
+
+# --- responses that cannot be judged ----------------------------------------------
+
+UNREADABLE = {
+    "the lifetime of a file": UnreadableSite(200, "Cache-Control"),
+    "the delay after a 503": UnreadableSite(503, "Retry-After"),
+    "the target of a redirect": UnreadableSite(301, "Location"),
+}
+PRESETS = {
+    "default": Policy(),
+    "google_today": Policy.google_today(),
+    "google_2021": Policy.google_2021(),
+    "rfc9309": Policy.rfc9309(),
+    "strict": Policy.strict(),
+}
+
+
+@pytest.mark.parametrize("site", UNREADABLE.values(), ids=UNREADABLE)
+async def test_bug_while_judging_closes_one_origin_and_is_logged(
+    site: UnreadableSite, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It used to end check_many, and with it the crawl of all other origins."""
+    events: list[CheckerEvent] = []
+    checker = checker_of(site, store=StoreBehind(), on_event=events.append)
+    urls = [PUBLIC, f"{OTHER_ORIGIN}/public"]
+
+    verdicts = [result.verdict async for result in checker.check_many(AGENT, urls)]
+    refusal, permission = verdicts
+
+    assert not refusal
+    assert permission
+    assert refusal.access is AccessResult.UNREACHABLE
+    assert refusal.error == ("unexpected LookupError in robotsgate; please report it")
+    fetched = [event for event in events if isinstance(event, RobotsTxtFetched)]
+    failures = {event.origin: (event.status, event.failure) for event in fetched}
+    assert failures == {
+        ORIGIN: (None, FailureKind.OTHER),
+        OTHER_ORIGIN: (200, None),
+    }
+    assert checker.stats.store_failures == 0
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("robotsgate.checker", "ERROR")
+    assert ORIGIN in record.getMessage()
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], LookupError)
+
+
+@pytest.mark.parametrize("policy", PRESETS.values(), ids=PRESETS)
+async def test_bug_while_judging_never_opens_an_origin(policy: Policy) -> None:
+    clock = ManualClock()
+    site = UnreadableSite(503, "Retry-After")
+    checker = checker_of(site, clock=clock, policy=policy)
+
+    answers = []
+    for _ in range(100):
+        answers.append(await checker.can_fetch(AGENT, PUBLIC))
+        clock.advance(DAY)
+
+    assert not any(answers)
+
+
+async def test_good_copy_is_kept_during_a_bug_while_judging() -> None:
+    clock, store = ManualClock(), StoreBehind()
+    await checker_of(site_of(), store=store, clock=clock).prefetch([ORIGIN])
+    clock.advance(2 * DAY)
+    site = UnreadableSite(200, "Cache-Control")
+    checker = checker_of(site, store=store, clock=clock)
+
+    answers = await checker.can_fetch_many(AGENT, [PUBLIC, PRIVATE])
+
+    assert answers == [True, False]
+    assert checker.stats.unreachable == 1

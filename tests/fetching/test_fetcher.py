@@ -224,3 +224,16 @@ def test_session_with_a_different_get_is_not_a_fetcher() -> None:
 
     with pytest.raises(TypeError, match="or a Fetcher, got"):
         sender_for(Session())
+
+
+@pytest.mark.parametrize("status", [200, 301])
+async def test_headers_of_the_wrong_type_are_a_mistake_of_the_fetcher(
+    status: int,
+) -> None:
+    wrong: Any = [(b"Age", b"5")]
+    fetcher = ScriptedFetcher(
+        FetchedResponse(status=status, headers=wrong, body=b"", is_decoded=True)
+    )
+
+    with pytest.raises(TypeError, match="headers to be a mapping or pairs of str"):
+        await fetched("http://a.test", client=fetcher)

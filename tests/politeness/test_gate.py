@@ -50,6 +50,7 @@ from tests.checking.builders import (
     PUBLIC,
     ROBOTS_TXT,
     GatedStore,
+    UnreadableSite,
     answered_at_once,
     checker_of,
     let_others_run,
@@ -517,6 +518,15 @@ async def test_last_report_wins() -> None:
         turn.report(status=200)
 
     assert crawl.gate.status(PUBLIC).state is HostState.OPEN
+
+
+async def test_retry_after_of_robots_txt_that_cannot_be_judged_is_not_raised() -> None:
+    clock = ManualClock()
+    checker = checker_of(UnreadableSite(503, "Retry-After"), clock=clock)
+    gate = PolitenessGate(checker, AGENT)
+
+    with pytest.raises(DisallowedError):
+        await gate.turn(PUBLIC).__aenter__()
 
 
 async def test_invalid_retry_after_is_reported_and_truncated() -> None:

@@ -31,6 +31,7 @@ from tests.checking.builders import (
     OTHER_ORIGIN,
     PRIVATE,
     PUBLIC,
+    UnreadableSite,
     checker_of,
     let_others_run,
 )
@@ -932,3 +933,17 @@ async def test_value_that_is_not_a_host_name_raises() -> None:
         TypeError, match="expected the name of a host to be a str, got 7"
     ):
         await anext(schedule)
+
+
+async def test_response_that_cannot_be_judged_does_not_end_the_schedule() -> None:
+    """A hostile Retry-After of one host used to stop the crawl of all hosts."""
+    crawl = Crawl()
+    crawl.checker = checker_of(UnreadableSite(503, "Retry-After"), clock=crawl.clock)
+    crawl.gate = PolitenessGate(crawl.checker, AGENT, on_event=crawl.events.append)
+
+    await crawl.run(DELAY, lambda: crawl_all(crawl, [PUBLIC, *OTHER_PAGES]))
+
+    assert [url for _, url in crawl.starts] == OTHER_PAGES
+    (event,) = left_out(crawl)
+    assert (event.url, type(event.error)) == (PUBLIC, DisallowedError)
+    assert crawl.errors == []

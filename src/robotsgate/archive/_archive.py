@@ -6,6 +6,7 @@ The path of a check that two dictionary lookups cannot answer: `Question.of` →
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,6 +17,7 @@ from robotsgate.archive._response import ArchivedResponse, archived_outcome
 from robotsgate.caching._attempt import entry_after
 from robotsgate.caching._entry import PlainBody
 from robotsgate.caching._live import LiveOrigins
+from robotsgate.caching._outcome import Failed, judge
 from robotsgate.caching._policy import Policy
 from robotsgate.caching._question import (
     Agent,
@@ -304,15 +306,18 @@ class RobotsArchive:
         outcome = archived_outcome(
             origin, response, find=self._response, policy=self._policy
         )
-        entry = entry_after(
+        rule = partial(
+            entry_after,
             None,
-            outcome,
             origin=key,
             began_at=now,
             now=now,
             policy=self._policy,
             pack=PlainBody,
         )
+        entry, outcome = judge(outcome, rule)
+        if isinstance(outcome, Failed) and outcome.is_our_fault:
+            _warn(key, outcome)
         with self._lock:
             return self._live.admit(entry, now)
 
@@ -328,3 +333,12 @@ class RobotsArchive:
             f"expected find({origin!r}) to return an ArchivedResponse, bytes or None,"
             f" got {type(given).__name__}"
         )
+
+
+def _warn(origin: str, outcome: Failed) -> None:
+    """Show the traceback of a bug in a warning, because pure code does not log."""
+    from traceback import format_exception  # noqa: PLC0415 (a bug is rare)
+
+    traceback = "".join(format_exception(outcome.cause))
+    message = f"could not judge the response of {origin}: {traceback}"
+    warnings.warn(message, RuntimeWarning, stacklevel=2)

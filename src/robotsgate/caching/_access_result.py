@@ -98,8 +98,11 @@ def is_evidence(outcome: Outcome, *, counts_network: bool) -> bool:
 
     Every status is evidence, except 429, which asks for fewer requests, 407, which
     comes from our own proxy, and a wall's, which answers each visitor in its own way. A
-    failure without a status is evidence if `counts_network` is set.
+    failure without a status is evidence if `counts_network` is set, unless it is our
+    own fault.
     """
+    if isinstance(outcome, Failed) and outcome.is_our_fault:
+        return False
     status = None if isinstance(outcome, Failed) else outcome.status
     if status is None:
         return counts_network

@@ -15,6 +15,7 @@ from robotsgate.caching._outcome import (
     Failed,
     FailureKind,
     TooManyRedirects,
+    fault,
 )
 from robotsgate.robotstxt._headers import header_values, headers_named
 from robotsgate.urls._origin import Origin
@@ -79,6 +80,26 @@ class Hops:
             content_encoding: the value of that header; "" for an archived response,
                 which may have kept the header without the coding.
         """
+        kept = _kept_headers(headers)  # raises the mistakes of a caller's client
+        try:
+            return self._outcome(status, headers, body, content_encoding, kept)
+        except CodingError as unreadable:
+            return Failed(
+                kind=FailureKind.CODING,
+                error=f"{type(unreadable).__name__}: {unreadable}",
+                redirects=self.redirects,
+            )
+        except Exception as bug:  # noqa: BLE001 (see `judge`)
+            return fault(bug, self.redirects)
+
+    def _outcome(
+        self,
+        status: int,
+        headers: HeadersLike,
+        body: bytes,
+        content_encoding: str,
+        kept: dict[str, str],
+    ) -> Outcome | None:
         error = None
         if 300 <= status <= 399 and status != _NOT_MODIFIED:  # noqa: PLR2004
             try:
@@ -86,26 +107,18 @@ class Hops:
             except RedirectError as unusable:
                 error = str(unusable)
             else:
-                return self._follow(url, status, headers)
+                return self._follow(url, status, kept)
         if is_success(status):
-            try:
-                if content_encoding and not body:
-                    _check_end(headers)
-                body = file_in(
-                    body, content_encoding, max_bytes=self._policy.max_body_bytes + 1
-                )
-            except CodingError as unreadable:
-                return Failed(
-                    kind=FailureKind.CODING,
-                    error=f"{type(unreadable).__name__}: {unreadable}",
-                    redirects=self.redirects,
-                )
+            if content_encoding and not body:
+                _check_end(headers)
+            most = self._policy.max_body_bytes + 1
+            body = file_in(body, content_encoding, max_bytes=most)
         of_wall = is_wall(status, body, self._policy)
         if of_wall:
             error = f"a {status} without any rules, typical of a bot wall"
         return Answered(
             status=status,
-            headers=_kept_headers(headers),
+            headers=kept,
             body=body,
             redirects=self.redirects,
             error=error,
@@ -113,7 +126,7 @@ class Hops:
         )
 
     def _follow(
-        self, url: str, status: int, headers: HeadersLike
+        self, url: str, status: int, kept: dict[str, str]
     ) -> TooManyRedirects | None:
         """Continue with `url`, unless that would be a loop or one redirect too many."""
         next_url = wire_url(url)
@@ -127,7 +140,7 @@ class Hops:
             return None
         return TooManyRedirects(
             status=status,
-            headers=_kept_headers(headers),
+            headers=kept,
             error=error,
             redirects=self.redirects,
         )

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+_Judgement = TypeVar("_Judgement")
 
 FTP_RETRIEVED = 226
 FTP_NO_FILE = 550
@@ -127,12 +129,41 @@ class Failed:
         error: a human-readable description of what went wrong.
         redirects: the redirects that were followed.
         cause: the underlying exception, for logs; ignored in comparisons.
+        is_our_fault: whether `cause` is a bug in robotsgate, so that the failure is
+            not evidence against the origin under any policy.
     """
 
     kind: FailureKind
     error: str
     redirects: Redirects = ()
     cause: BaseException | None = field(default=None, compare=False)
+    is_our_fault: bool = False
 
 
 Outcome = Answered | TooManyRedirects | Failed
+
+
+def fault(error: Exception, redirects: Redirects) -> Failed:
+    """The outcome of a fetch during which robotsgate raised an unexpected `error`."""
+    return Failed(
+        kind=FailureKind.OTHER,
+        error=f"unexpected {type(error).__name__} in robotsgate; please report it",
+        redirects=redirects,
+        cause=error,
+        is_our_fault=True,
+    )
+
+
+def judge(
+    outcome: Outcome, rule: Callable[[Outcome], _Judgement]
+) -> tuple[_Judgement, Outcome]:
+    """What `rule` makes of `outcome`, and that outcome.
+
+    If `rule` raises, the outcome is a failure of its origin. Otherwise, a single
+    response that we cannot handle would end a crawl of many origins.
+    """
+    try:
+        return rule(outcome), outcome
+    except Exception as error:  # noqa: BLE001 (a bug may raise anything)
+        failure = fault(error, outcome.redirects)
+        return rule(failure), failure

@@ -30,7 +30,7 @@ from robotsgate._flights import Flights
 from robotsgate.caching._attempt import entry_after
 from robotsgate.caching._entry import by_our_clock, usable
 from robotsgate.caching._merge import merge
-from robotsgate.caching._outcome import AccessResult, Answered
+from robotsgate.caching._outcome import AccessResult, Answered, judge
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
@@ -321,7 +321,7 @@ class Renewals:
         try:
             outcome = await self._fetcher.fetch(origin)
             self._tell_fetch_end(key, outcome)
-            entry, previous, stored_before = await self._keep(
+            entry, previous, stored_before, outcome = await self._keep(
                 key, outcome, looked_up, began_at=began_at
             )
         except BaseException:
@@ -342,13 +342,14 @@ class Renewals:
 
     async def _keep(
         self, key: str, outcome: Outcome, looked_up: Entry | None, *, began_at: float
-    ) -> tuple[Entry, Entry | None, Entry | None]:
+    ) -> tuple[Entry, Entry | None, Entry | None, Outcome]:
         """Update the store.
 
         Returns:
-            The entry after the fetch; the entry before it; and the previously stored
-            entry, or `None` if the store failed. Changed rules are reported only if the
-            update succeeds.
+            The entry after the fetch; the entry before it; the previously stored entry,
+            or `None` if the store failed; and the outcome, which is a failure if
+            `outcome` could not be judged. Changed rules are reported only if the update
+            succeeds.
         """
         now = self._clock.now()
         looked_up = by_our_clock(looked_up, now=now)
@@ -356,20 +357,24 @@ class Renewals:
         previous: Entry | None = None
 
         def change(stored: Entry | None) -> Entry:
-            nonlocal previous
+            nonlocal previous, outcome
             is_forgotten = key in self._forgotten
             previous = None if is_forgotten else merge(known, stored, now=now)
-            return entry_after(
+            rule = partial(
+                entry_after,
                 previous,
-                outcome,
                 origin=key,
                 began_at=began_at,
                 now=now,
                 policy=self.policy,
             )
+            entry, outcome = judge(outcome, rule)
+            return entry
 
         entry, stored_before = await self._entries.update(key, now, change)
-        return entry, previous, None if key in self._forgotten else stored_before
+        if key in self._forgotten:
+            stored_before = None
+        return entry, previous, stored_before, outcome
 
     def _tell_fetch_end(self, key: Hashable, outcome: Outcome | None) -> None:
         end = self._fetch_ends.pop(key, None)

@@ -136,6 +136,9 @@ class Reporter:
         """Report a fetch that took `seconds` and changed `previous` into `entry`."""
         self.counts["fetches"] += 1
         self.counts[entry.access.value] += 1
+        if isinstance(outcome, Failed) and outcome.is_our_fault:
+            message = "could not judge the response of %s"
+            LOGGER.error(message, entry.origin, exc_info=outcome.cause)
         if previous is not None and previous.access is not entry.access:
             status = None if isinstance(outcome, Failed) else outcome.status
             LOGGER.info(

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from robotsgate._flights import Flights
 from robotsgate.caching._freshness import ASK_FOR_LESS, retry_after
-from robotsgate.caching._outcome import Failed, FailureKind
+from robotsgate.caching._outcome import Failed, FailureKind, judge
 from robotsgate.caching._question import Question
 from robotsgate.caching._verdict import DisallowedError
 from robotsgate.politeness._host_record import NEVER, TurnEnd
@@ -247,7 +247,8 @@ class Permissions:
                 standing = (await renewal.result()).standing
                 end = TurnEnd.UNUSED
                 return standing
-            end, cause, seconds = self._end_of(fetch_end.outcome)
+            end_of_fetch, _ = judge(fetch_end.outcome, self._end_of)
+            end, cause, seconds = end_of_fetch
         finally:
             await self._queues.end(grant, end, cause=cause, retry_after=seconds)
         return (await renewal.result()).standing
