@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from robotsgate.robotstxt._product_token import is_of_crawler
+from robotsgate.robotstxt._product_token import _BROWSER_LIKE, crawler_name
 from tests.robotstxt import reference
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ _GROUP_FIELDS = {b"user-agent", b"allow", b"disallow", b"crawl-delay", b"request
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _NAME_CHARACTERS = frozenset(string.ascii_letters + string.digits + "_.-")
 _NOT_IN_NAMES = re.compile("[\x80-\xbf\u2000-\u206f\u3000\ufeff]")
-_MAX_HEADER = 1_000
 _SECONDS = re.compile(rb"([0-9]+\.?[0-9]*|\.[0-9]+)([smhd]?)", re.IGNORECASE)
 _UNITS = {b"": 1, b"s": 1, b"m": 60, b"h": 3_600, b"d": 86_400}
 
@@ -172,32 +171,8 @@ def _token(value: bytes) -> str:
 def _name(text: str) -> str:
     """The crawler's name in a token or a header; empty if there is none."""
     text = text.lower()
-    if not re.match(r"mozilla/|opera/|\(compatible;", text):
-        return _leading_name(text)
-    text = re.sub(r"\[[^\[\]]*\]?", " ", text[:_MAX_HEADER])
-    pieces = re.split("([();])", text)
-    texts, marks = pieces[::2], pieces[1::2]
-    items = list(zip(texts, marks, texts[1:], [*marks[1:], ""], strict=False))
-    names = [
-        _leading_name(item.lstrip())
-        for last, mark, item, _ in items
-        if mark == ";" and last.endswith("compatible")
-    ]
-    names += [
-        _leading_name(item.lstrip())
-        for _, mark, item, _ in items
-        if mark in "(;"
-        and re.match("/(?!/)", item.lstrip()[len(_leading_name(item.lstrip())) :])
-    ]
-    names += [
-        _leading_name(item.lstrip())
-        for _, mark, item, end in items
-        if mark in "(;" and item.rstrip().endswith(("bot", "agent")) and end != "("
-    ]
-    for word in re.sub(r"\([^()]*\)?", " ", text).split():
-        name = _leading_name(word)
-        names += [] if word[len(name) :].startswith(":") else [name]
-    return next((name for name in names if name and is_of_crawler(name)), "")
+    is_header = text.startswith(_BROWSER_LIKE)
+    return crawler_name(text) if is_header else _leading_name(text)
 
 
 def _leading_name(text: str) -> str:

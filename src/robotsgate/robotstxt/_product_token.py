@@ -6,8 +6,9 @@ Agents passed by callers and names on user-agent lines are reduced in the same w
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import NewType
 
 from robotsgate.errors import InvalidProductTokenError
@@ -28,33 +29,62 @@ _END_OF_NAME = re.compile(f"[{_NOT_OF_NAMES}]")
 # hostile line would take longer than others.
 _LONGEST_HEADER = 500
 
+# Twice as many as in the headers of Internet Explorer with many toolbars.
+_MOST_ITEMS = 60
+
 # A hostile file may repeat a few such headers on thousands of lines.
 _KEPT_HEADERS = 64
 
-# Where a lower-case, browser-like header may name its crawler, most reliable place
-# first: after "compatible;" (Googlebot), as a product in a comment (Applebot), in a
-# comment that ends in "bot" or "agent", and as a word outside comments. The patterns
-# are compiled on first use, because few programs need them.
-_BROWSER_LIKE = (*(f"mozilla{mark}" for mark in "/ (;\t"), "opera/", "(compatible;")
-_IN_COMMENTS = (
-    rf"(?<=compatible;)\s*+{_NAME}",
-    rf"[(;]\s*+{_NAME}/(?!/)",
-    rf"[(;]\s*+(?=[^;()]*(?:bot|agent)\s*(?:[;)]|$)){_NAME}",
+# The first words of the headers of browsers, of phones, and of aiohttp (Python/3.12
+# aiohttp/3.10), which name the crawler further on, if at all.
+_BROWSER_LIKE = (
+    *(f"mozilla{mark}" for mark in "/ (;+\t"),
+    *("'mozilla/", '"mozilla/', "opera/", "chrome/", "python/", "(compatible;"),
+    *("blackberry", "docomo/", "kddi-", "nokia", "samsung-"),
 )
-_COMMENT = r"\([^()]*+\)?"
-# Facebook's in-app browsers add [FBAN/FBIOS;FBAV/470.0;FBSV/17.5].
-_IN_BRACKETS = r"\[[^\[\]]*+\]?"
-# The version may be separate: "Mozilla 5.0 ExampleBot".
-_OUTSIDE_COMMENTS = rf"(?<!\S)(?![0-9.]++(?!\S)){_NAME}(?!:)"
+
+# The patterns are compiled on first use, because few programs need them.
+_COMMENT = r"\((?:[^()]++|\([^()]*+\)?)*+\)?"
+_ADDRESS = r"[^\s(),;/:@]*+(?:://|@)|(?:[a-z0-9-]++\.)+[a-z]++/(?!v?[0-9])"
+# "Yahoo! Slurp" is Slurp, because no product's name has a "!".
+_WORD = rf"(?<![^\s(),;])\+?(?!{_ADDRESS}){_NAME}(?![:$~]|!(?!\S))"
+# Cubot makes phones.
+_CRAWLS = (
+    "(?<!cu)bot|crawl|spider|scrap|scan|fetch|agent|monitor|preview|proxy|lighthouse"
+)
+# On such devices, and in Slack, countless apps add their own products.
+_DEVICES = (
+    r"android|iphone|ipad|mobile|tablet|nintendo|\btv|web[0o]s|midp|docomo|kddi-|slack"
+)
+_DESKTOP = "(?!.*(?:android|msie|trident)).*(?:macintosh|windows|x11)"
+_LANGUAGE = "[a-z]{2}(?:-[a-z]{2})?"
 
 _BROWSERS = {
-    *("applewebkit", "gecko", "like", "mobile", "mozilla", "trident", "version"),
-    *("chrome", "chromium", "compatible", "crios", "headlesschrome", "safari", "silk"),
-    *("ddg", "duckduckgo", "edg", "edga", "edge", "edgios", "firefox", "fxios", "gsa"),
-    *("msie", "opera", "opr", "presto", "vivaldi", "whale", "yowser"),
-    *("basilisk", "brave", "epiphany", "goanna", "iceweasel", "palemoon", "seamonkey"),
-    *("core", "covc", "khtml", "konqueror", "micromessenger", "raspbian", "ubuntu"),
+    *("applewebkit", "gecko", "goanna", "khtml", "presto", "qtwebengine", "trident"),
+    *("like", "mobile", "mozilla", "safari", "version", "compatible"),
+    *("brave", "chrome", "chromeframe", "chromium", "crios", "headlesschrome", "iron"),
+    *("ddg", "duckduckgo", "ecosia", "edg", "edga", "edge", "edgios", "opera", "opr"),
+    *("firefox", "fennec", "iemobile", "msie", "netscape", "silk", "vivaldi", "whale"),
+    *("avast", "avg", "ccleaner", "norton", "puffin", "yowser", "covc", "core", "se"),
+    *("360ee", "360se", "maxthon", "metasr", "micromessenger", "nettype", "qihu"),
+    *("basilisk", "camino", "epiphany", "falkon", "iceweasel", "k-meleon", "konqueror"),
+    *("midori", "omniweb", "otter", "palemoon", "qupzilla", "seamonkey", "waterfox"),
+    *("electron", "thunderbird", "twitter"),
 }
+# Words of systems, of phone makers and of descriptions.
+_NOT_NAMES = {
+    *("android", "beos", "cros", "haiku", "linux", "mac", "macintosh", "os", "x11"),
+    *("win32", "win64", "win98", "windows", "winnt", "wow64", "xbox", "msapphost"),
+    *("aarch64", "arm", "arm_64", "i586", "i686", "intel", "ppc", "x64", "x86_64"),
+    *("cpu", "ios", "ipad", "iphone", "ipod", "nintendo", "playstation", "unknown"),
+    *("centos", "debian", "fedora", "mint", "raspbian", "red", "suse", "ubuntu"),
+    *("freebsd", "netbsd", "openbsd", "sunos", "crkey", "symbianos", "sv1", ".net"),
+    *("docomo", "java", "python", "edition", "touch", "wv", "configuration", "profile"),
+    *("agent", "bot", "crawler", "fetcher", "monitor", "monitoring", "preview"),
+    *("proxy", "robot", "scanner", "scraper", "spider", "webcrawler", "http", "https"),
+    *("and", "by", "for", "from", "not", "on", "or", "the", "via", "with"),
+}
+_OTHER_NOT_NAMES = r"[0-9._x-]*|[ku]|.*(?:app|browser|webview)"
 
 # Callers use few agents.
 _KNOWN_AGENTS = 256
@@ -101,19 +131,75 @@ def crawler_name(text: str) -> str:
 @lru_cache(maxsize=_KEPT_HEADERS)
 def _name_in_header(header: str) -> str:
     """The crawler name in a lower-case, browser-like `header`, or ""."""
-    names: list[str] = []
-    if "[" in header:
-        header = re.sub(_IN_BRACKETS, " ", header)
-    if "(" in header or ";" in header:
-        names = [name for place in _IN_COMMENTS for name in re.findall(place, header)]
-        header = re.sub(_COMMENT, " ", header)
-    names += re.findall(_OUTSIDE_COMMENTS, header)
-    return next(filter(is_of_crawler, names), "")
+    if len(re.findall("[(,;]", header)) > _MOST_ITEMS:
+        return ""
+    parts = re.split(f"({_COMMENT})", header)
+    # Electron apps name themselves before Electron.
+    products = _words(" ".join(parts[::2]).rpartition("electron/")[2])
+    names = [(1 if re.search(_CRAWLS, name) else 3, name) for name in products]
+    is_bare = set(products) <= {"mozilla"}
+    for comment in parts[1::2]:
+        names += _ranked_names(comment, is_bare=is_bare)
+    of_crawlers = (ranked for ranked in names if _is_of_crawler(ranked[1]))
+    rank, name = min(of_crawlers, key=itemgetter(0), default=(0, ""))
+    is_of_app = rank > 1 and not _has_address(header) and re.search(_DEVICES, header)
+    return "" if is_of_app else name
 
 
-def is_of_crawler(name: str) -> bool:
+def _ranked_names(comment: str, *, is_bare: bool) -> Iterator[tuple[int, str]]:
+    """Names in `comment`, each after its rank; the lowest is the most reliable.
+
+    Rank 0 follows "compatible" or "like Gecko", or the header has no other words; 1 is
+    in an item about crawling; 2 is beside an address, a product in a comment without a
+    browser's words, or the only unknown word of a desktop browser's comment.
+    """
+    items = [
+        (item, names)
+        for item in map(str.strip, re.split("[(),;]", comment))
+        if (names := _words(item))
+    ]
+    unknown = [
+        names[0]
+        for item, names in items
+        if _is_of_crawler(names[0]) and not re.fullmatch(_LANGUAGE, item)
+    ]
+    is_of_browser = len(unknown) < len(items)
+    is_named = is_bare and not is_of_browser
+    has_address = _has_address(comment) and "android" not in comment
+    is_sure = has_address or (len(unknown) == 1 and re.match(_DESKTOP, comment))
+    for item, names in items:
+        if item.endswith(("compatible", "like gecko")):
+            is_named = True
+        elif names[0] in _BROWSERS:
+            is_named = False
+        elif is_named and names[0] in unknown:
+            yield 0, names[0]
+        elif re.search(_CRAWLS, " ".join(names)):
+            yield from ((1, name) for name in names if re.search(_CRAWLS, name))
+            yield 1, names[0]
+        elif names[0] in unknown and (is_sure or ("/" in item and not is_of_browser)):
+            yield 2, names[0]
+
+
+def _has_address(text: str) -> bool:
+    return "://" in text or "@" in text
+
+
+def _words(text: str) -> list[str]:
+    """The names in `text`, without versions: "examplebot-1.0" is "examplebot"."""
+    return [_without_version(name) for name in re.findall(_WORD, text)]
+
+
+def _without_version(name: str) -> str:
+    base = name.rstrip("0123456789.")
+    return base.rstrip("-_") if "." in name[len(base) :] else name
+
+
+def _is_of_crawler(name: str) -> bool:
     """Whether a lower-case `name` in a browser-like header is a crawler's."""
-    return name not in _BROWSERS and not name.endswith("browser")
+    if name in _BROWSERS or name in _NOT_NAMES:
+        return False
+    return not re.fullmatch(_OTHER_NOT_NAMES, name) or bool(re.search(_CRAWLS, name))
 
 
 @lru_cache(maxsize=_KNOWN_AGENTS)
