@@ -1,13 +1,15 @@
-"""Finds the META tags in a page's head, without reading beyond it.
+"""Finds the META tags in a page's head.
 
-Follows the HTML standard's rules for the head (as of 2026).
+Follows the HTML standard's rules for tags and the head (as of 2026). It does not use
+`html.parser`, which gives different answers in different Python versions.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-from html.parser import HTMLParser
+from html import unescape
+from html.entities import html5
 from typing import TYPE_CHECKING
 
 from robotsgate.robotstxt._octets import wide_encoding
@@ -17,10 +19,6 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 2_000_000
 """How many bytes of a page are read: the same as Googlebot (2026)."""
-
-# Each chunk is as long as all previous chunks together, because the parser rescans an
-# unfinished comment from the start.
-_FIRST_CHUNK = 16_384
 
 # HTML §4.2.5.4: the encoding is declared within this many bytes.
 _BYTES_WITH_CHARSET = 1_024
@@ -44,8 +42,30 @@ _ENCODINGS = {
     "shift_jis", "utf-8", "utf-16-be", "utf-16-le",
 }  # fmt: skip
 
-# HTML §13.2.5.43: a comment may also end immediately, or with "--!>".
-_COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>)", re.DOTALL)
+# HTML §13.2.5.32 to 39: a name, and a value in any quotes.
+_ATTRIBUTE = (
+    r"[\s/]*([^\s/>][^\s/>=]*)"
+    r"""(?:\s*=\s*(?:"([^"]*)"?|'([^']*)'?|([^\s>]*)))?"""
+)
+
+# A comment, a bogus comment or a tag (HTML §13.2.5.6 to 53). If it is unfinished, it
+# extends to the end of the page: every part after a repetition is optional, so no match
+# backtracks. Attributes are limited because each takes memory during the match.
+_TAG = re.compile(
+    rf"""
+    <(?: !--(?:-?>|.*?(?:--!?>|\Z))
+       | (?:[!?]|/(?![a-z]))[^>]*
+       | (?P<slash>/?)(?P<name>[a-z][^\s/>]*)
+         (?P<attributes>(?:{_ATTRIBUTE}){{0,1000}})[\s/]*(?P<close>>?)
+    )""",
+    re.ASCII | re.DOTALL | re.IGNORECASE | re.VERBOSE,
+)
+
+# HTML §13.2.5.73: a named reference without ";" is text if "=" or a letter follows. The
+# digits are limited because Python raises ValueError for 5,000 of them.
+_REFERENCE = re.compile(
+    r"&(?:#x?[0-9a-f]{1,20};?|[a-z0-9]+(?:;|(?![a-z0-9=])))", re.ASCII | re.IGNORECASE
+)
 
 # Elements that may be in a head; any other element ends it (HTML §13.2.6.4.4).
 _OF_HEAD = {
@@ -68,73 +88,56 @@ def meta_tags(
     Only tags whose name is in `names` (lower-case) are included. `encoding` is the
     encoding declared in the response headers. At most `MAX_BYTES` are read.
     """
-    reader = _HeadReader(names)
-    try:
-        for chunk in _chunks(html, encoding):
-            reader.feed(chunk)
-    except _EndOfHeadError:
-        return reader.tags, True
-    # `close` is not called: it would try to parse a tag without ">", which takes time
-    # quadratic in its length, and such a tag is ignored.
-    return reader.tags, len(html) <= MAX_BYTES
+    page = html[:MAX_BYTES]
+    if isinstance(page, bytes):
+        page = page.decode(_encoding(page, encoding), "replace")
+    metas: list[tuple[str, str]] = []
+    is_in_noscript = False
+    for tag in _tags(page):
+        element = tag["name"].lower()
+        if tag["slash"]:
+            if element in _AROUND_HEAD:
+                return metas, True
+            is_in_noscript = is_in_noscript and element != "noscript"
+        elif element not in _OF_HEAD and not is_in_noscript:
+            return metas, True
+        elif element == "noscript":
+            is_in_noscript = True  # it may contain a tracking pixel
+        elif element == "meta":
+            values = _attributes(tag)
+            name = values.get("name", "").strip().lower()
+            if name in names:
+                metas.append((name, values.get("content", "")))
+    return metas, len(html) <= MAX_BYTES
 
 
-class _EndOfHeadError(Exception):
-    """The parser has reached something that is not part of the head."""
+def _tags(page: str) -> Iterator[re.Match[str]]:
+    """All tags, except those in comments and in the content of `_WITH_TEXT`."""
+    position = 0
+    while tag := _TAG.search(page, position):
+        position = tag.end()
+        if not tag["close"]:  # a comment, or unfinished
+            continue
+        yield tag
+        element = tag["name"].lower()
+        if element in _WITH_TEXT and not tag["slash"]:
+            end_tag = re.compile(rf"</{element}(?=[\s/>])", _TAG.flags)
+            end = end_tag.search(page, position)
+            position = end.start() if end else len(page)
 
 
-class _HeadReader(HTMLParser):
-    """Collects (lower-case name, content) of META tags whose name is in `names`."""
-
-    def __init__(self, names: Collection[str]) -> None:
-        super().__init__()
-        self._names = names
-        self._is_in_noscript = False
-        self.tags: list[tuple[str, str]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if (
-            tag not in _OF_HEAD and not self._is_in_noscript
-        ):  # a noscript element may contain a tracking pixel
-            raise _EndOfHeadError
-        if tag == "noscript":
-            self._is_in_noscript = True
-        elif tag in _WITH_TEXT:
-            self.set_cdata_mode(tag)
-        elif tag == "meta":
-            values = dict(reversed(attrs))  # the first one of each name is used
-            name = (values.get("name") or "").strip().lower()
-            if name in self._names:
-                self.tags.append((name, values.get("content") or ""))
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)  # HTML reads `<head/>` as `<head>`
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "noscript":
-            self._is_in_noscript = False
-        elif tag in _AROUND_HEAD:
-            raise _EndOfHeadError
-
-    def parse_comment(self, i: int, report: bool = True) -> int:  # noqa: ARG002, FBT001, FBT002 (inherited signature)
-        """Parse a comment as browsers do, on every Python version."""
-        comment = _COMMENT.match(self.rawdata, i)
-        return comment.end() if comment else -1
-
-    def parse_marked_section(self, i: int, report: bool = True) -> int:  # noqa: FBT001, FBT002 (inherited signature)
-        """Parse `<![x` as browsers do; the standard library raises AssertionError."""
-        return self.parse_bogus_comment(i, report)
+def _attributes(tag: re.Match[str]) -> dict[str, str]:
+    """The values by lower-case name; if a name is repeated, the first value is used."""
+    attributes = re.findall(_ATTRIBUTE, tag["attributes"], re.ASCII)
+    return {
+        name.lower(): _REFERENCE.sub(_character, "".join(value))
+        for name, *value in reversed(attributes)
+    }
 
 
-def _chunks(html: bytes | str, encoding: str | None) -> Iterator[str]:
-    """The first `MAX_BYTES` of a page as text, in chunks."""
-    start, end = 0, _FIRST_CHUNK
-    name = _encoding(html, encoding) if isinstance(html, bytes) else "utf-8"
-    decoder = codecs.getincrementaldecoder(name)("replace")
-    while start < min(len(html), MAX_BYTES):
-        chunk = html[start : min(end, MAX_BYTES)]
-        yield chunk if isinstance(chunk, str) else decoder.decode(chunk)
-        start, end = end, 2 * end
+def _character(reference: re.Match[str]) -> str:
+    name = reference[0][1:]
+    return unescape(reference[0]) if name[0] == "#" or name in html5 else reference[0]
 
 
 def _encoding(html: bytes, declared: str | None) -> str:

@@ -64,7 +64,7 @@ class PageDirectives(JSONValue):
         """Read the META tags in the head of `html`; malformed HTML never raises.
 
         It reads the tags named "robots", the tags named after `agent`, and TDMRep's
-        tags. At most 2,000,000 bytes are read, and nothing after the head.
+        tags. Tags after the head, or after 2,000,000 bytes, are ignored.
 
         Args:
             html: the page, as bytes or as decoded text.
