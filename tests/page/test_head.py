@@ -25,6 +25,7 @@ def is_read(html: str | bytes, *, encoding: str | None = None) -> bool:
     "as an entity": ('<meta name="robots" content="no&#105;ndex">',),
     "name twice": ('<meta name="robots" name="x" content="noindex" content="all">',),
     "line ends in the tag": ("<meta\nname='robots\n'\r\ncontent='\nnoindex\n'\n>",),
+    "between the head and the body": (f"<head></head>{NOINDEX}<body>",),
     "after text": (f"<head>lost words {NOINDEX}",),
     "after a script": (f"<script async>if (a </b> c) '<p>'</script>{NOINDEX}",),
     "after a style and a link": (f"<style>p>a{{}}</style><link rel=x>{NOINDEX}",),
@@ -61,7 +62,7 @@ def test_tag_in_the_head_is_read(html: str) -> None:
 
 
 @cases("html", {
-    "after the head": (f"<head></head>{NOINDEX}",),
+    "after an unclosed noscript element": (f"<noscript></head><p>{NOINDEX}",),
     "in the body": (f"<body>{NOINDEX}",),
     "after a body element": (f"<head><div></div>{NOINDEX}</head>",),
     "after the end of the page": (f"</html>{NOINDEX}",),

@@ -67,7 +67,8 @@ _REFERENCE = re.compile(
     r"&(?:#x?[0-9a-f]{1,20};?|[a-z0-9]+(?:;|(?![a-z0-9=])))", re.ASCII | re.IGNORECASE
 )
 
-# Elements that may be in a head; any other element ends it (HTML §13.2.6.4.4).
+# Elements that may be in a head, or between "</head>" and the body; any other element
+# ends it (HTML §13.2.6.4.4 and 6).
 _OF_HEAD = {
     "base", "basefont", "bgsound", "head", "html", "link", "meta", "noframes",
     "noscript", "script", "style", "template", "title",
@@ -76,8 +77,8 @@ _OF_HEAD = {
 # Elements whose content is text, or not part of the page.
 _WITH_TEXT = {"noframes", "script", "style", "template", "title"}
 
-# Elements whose end tag ends the head.
-_AROUND_HEAD = {"body", "br", "head", "html"}
+# Elements whose end tag begins the body.
+_OF_BODY = {"body", "br", "html"}
 
 
 def meta_tags(
@@ -96,9 +97,9 @@ def meta_tags(
     for tag in _tags(page):
         element = tag["name"].lower()
         if tag["slash"]:
-            if element in _AROUND_HEAD:
+            if element in _OF_BODY:
                 return metas, True
-            is_in_noscript = is_in_noscript and element != "noscript"
+            is_in_noscript = is_in_noscript and element not in {"head", "noscript"}
         elif element not in _OF_HEAD and not is_in_noscript:
             return metas, True
         elif element == "noscript":
