@@ -36,12 +36,6 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("expected asyncio_mode to be strict, got auto")
 
 
-def pytest_collection_finish() -> None:
-    """Exclude tests and their modules from garbage collection: they live to the end."""
-    gc.collect()
-    gc.freeze()
-
-
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Makes `pytest.mark.anyio` run each test on both event loops."""
