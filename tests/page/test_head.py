@@ -151,6 +151,7 @@ def test_page_is_read_in_its_encoding(encoding: str, how: str) -> None:
     "unknown": (b"<meta name=x content=\xe9>", "klingon", "é"),
     "not a text encoding": (b"<meta name=x content=\xe9>", "zlib", "é"),
     "slow in Python": (b"<meta name=x content=\xe9>", "punycode", "é"),
+    "a name that is not ASCII": (b"<meta name=x content=\xe9>", "utf\u20138", "é"),
     "a name with NUL": (b"<meta name=x content=\xe9>", "utf-8\0", "é"),
     "a false declaration in the page":
         (b"<meta charset=utf-16><meta name=x content=\xc3\xa9>", None, "é"),

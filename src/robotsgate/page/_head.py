@@ -158,6 +158,8 @@ def _encoding(html: bytes, declared: str | None) -> str:
 
 def _codec(label: str) -> str | None:
     """The name of the codec for `label`, or `None` if browsers do not support it."""
+    if not label.isascii():  # Python 3.15 warns about them
+        return None
     try:
         name = codecs.lookup(label.strip()).name
     except (LookupError, ValueError):
