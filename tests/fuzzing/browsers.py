@@ -5,11 +5,14 @@ from __future__ import annotations
 import unicodedata
 from urllib.parse import unquote
 
-import can_ada
-
 from robotsgate import Origin
 from robotsgate.robotstxt._dialect import normalised_target
 from robotsgate.urls._path import resolved
+
+try:
+    import can_ada
+except ImportError:  # it has no wheels for Python 3.15 and later
+    can_ada = None  # type: ignore[assignment]
 
 _PORTS = {"http:": 80, "https:": 443, "ftp:": 21}
 
@@ -26,7 +29,9 @@ def dialled_by_browsers(
     Raises:
         ValueError: browsers would not dial it.
     """
-    if not _is_comparable(url) or not (base is None or can_ada.can_parse(base)):
+    if can_ada is None or not _is_comparable(url):
+        return None
+    if base is not None and not can_ada.can_parse(base):
         return None
     parsed = can_ada.parse(url) if base is None else can_ada.parse(base) + url
     origin = Origin(
