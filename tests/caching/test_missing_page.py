@@ -46,6 +46,10 @@ MISSING = {
 OTHER = {
     "empty page": "",
     "plain text": "Not found",
+    "in a comment": "<!-- <title>Not found</title> --><title>Down</title>",
+    "in a script": "<script>x = '<title>Not found</title>'</script>",
+    "in a text field": "<textarea><title>Not found</title></textarea>",
+    "in a heading without its end": "<h1>Not found<p>Down</p>",
     "only in the body": "<title>Shop</title><p>Not found</p>",
     "a lesser heading": "<h2>Not found</h2>",
     "only in second heading": "<h1>Down</h1><h1>Not found</h1>",

@@ -37,7 +37,7 @@ _NONCOMMITTAL = frozenset({HTTPStatus.ACCEPTED, HTTPStatus.RESET_CONTENT})
 BYTES_TO_READ = 4_096
 """How much of an error page is examined: enough for the title and first heading."""
 
-_PLACES = (b"<title", b"<h1")
+_PLACES = ("title", "h1")
 _TAG = re.compile(r"<[^<>]*>")
 
 # Separates a phrase, a status and a site's name.
@@ -178,9 +178,11 @@ def says_not_found(page: bytes, *, status: int, origin: str) -> bool:
     `origin`, because an error page during an outage may also mention something that was
     not found.
     """
-    start = page[:BYTES_TO_READ].lower()
+    from robotsgate.page._head import first_element  # noqa: PLC0415 (rarely needed)
+
+    start = page[:BYTES_TO_READ].decode("utf-8", "replace").lower()
     beside = _WORDS_BESIDE | {str(status)}
-    parts = [part for place in _PLACES for part in _parts(_first_element(start, place))]
+    parts = [part for place in _PLACES for part in _parts(first_element(start, place))]
     phrases = [_is_phrase(part, beside) for part in parts]
     return any(phrases) and all(
         is_phrase or beside.issuperset(part) or _names_site(part, origin)
@@ -188,11 +190,11 @@ def says_not_found(page: bytes, *, status: int, origin: str) -> bool:
     )
 
 
-def _parts(element: bytes) -> list[list[str]]:
+def _parts(element: str) -> list[list[str]]:
     """The words of an element, split at its punctuation."""
     from html import unescape  # noqa: PLC0415 (slow to import, and rarely needed)
 
-    text = unescape(_TAG.sub(" ", element.decode("utf-8", "replace")))
+    text = unescape(_TAG.sub(" ", element))
     return [part.split() for part in _BETWEEN_PARTS.split(text.replace("\u2019", "'"))]
 
 
@@ -216,13 +218,3 @@ def _names_site(words: list[str], origin: str) -> bool:
         _SIGN.sub("", site[1]),
         _SIGN.sub("", site[1] + site[2]),
     }
-
-
-def _first_element(page: bytes, tag: bytes) -> bytes:
-    """The bytes between the first `tag` and its end tag; may be empty."""
-    _, _, behind = page.partition(tag)
-    if behind[:1] not in {b">", b" ", b"\t", b"\r", b"\n"}:
-        return b""
-    _, _, content = behind.partition(b">")
-    text, end, _ = content.partition(b"</" + tag[1:])
-    return text if end else b""

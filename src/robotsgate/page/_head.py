@@ -1,4 +1,4 @@
-"""Finds the META tags in a page's head.
+"""Finds the META tags in a page's head, and single elements.
 
 Follows the HTML standard's rules for tags and the head (as of 2026). It does not use
 `html.parser`, which gives different answers in different Python versions.
@@ -75,7 +75,10 @@ _OF_HEAD = {
 }  # fmt: skip
 
 # Elements whose content is text, or not part of the page.
-_WITH_TEXT = {"noframes", "script", "style", "template", "title"}
+_WITH_TEXT = {
+    "iframe", "noembed", "noframes", "script", "style", "template", "textarea", "title",
+    "xmp",
+}  # fmt: skip
 
 # Elements whose end tag begins the body.
 _OF_BODY = {"body", "br", "html"}
@@ -112,6 +115,23 @@ def meta_tags(
     return metas, len(html) <= MAX_BYTES
 
 
+def first_element(page: str, name: str) -> str:
+    """The HTML inside the first element `name` (lower-case) of a page.
+
+    Empty if there is none, or if it has no end. A tag in a comment, a script or a text
+    field is not an element.
+    """
+    for tag in _tags(page):
+        if tag["name"].lower() == name and not tag["slash"]:
+            end = _end_tag(page, name, tag.end())
+            return page[tag.end() : end.start()] if end else ""
+    return ""
+
+
+def _end_tag(page: str, name: str, position: int) -> re.Match[str] | None:
+    return re.compile(rf"</{name}(?=[\s/>])", _TAG.flags).search(page, position)
+
+
 def _tags(page: str) -> Iterator[re.Match[str]]:
     """All tags, except those in comments and in the content of `_WITH_TEXT`."""
     position = 0
@@ -122,8 +142,7 @@ def _tags(page: str) -> Iterator[re.Match[str]]:
         yield tag
         element = tag["name"].lower()
         if element in _WITH_TEXT and not tag["slash"]:
-            end_tag = re.compile(rf"</{element}(?=[\s/>])", _TAG.flags)
-            end = end_tag.search(page, position)
+            end = _end_tag(page, element, position)
             position = end.start() if end else len(page)
 
 
