@@ -158,8 +158,9 @@ _UNRESERVED = re.compile(
     re.IGNORECASE,
 )
 # Without NUL, vertical tab and form feed, which are separate points.
-_NOT_IN_URIS = re.compile(r'[\x01-\x0a\x0d-\x20"<>\\^`{|}\x7f]|%(?![0-9A-Fa-f]{2})')
-_ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
+_NOT_IN_URIS = re.compile(r'[\x01-\x0a\x0d-\x20"<>\\^`{|}\x7f]')
+_ESCAPE = re.compile("%[0-9A-Fa-f]{1,2}")
+_LONE_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
 _OUTSIDE_ASCII = re.compile("[^\x00-\x7f]+")
 _TOKEN = re.compile("^[A-Za-z0-9_.-]*")
 _HEX_IN_LETTERS = str.maketrans("0123456789", "ghijklmnop")
@@ -417,8 +418,22 @@ def settle_fields(question: Question) -> Question:
     path="/wiki/Special%3aLog",
 )
 def settle_case_of_escapes(question: Question) -> Question:
-    """Write escapes in the URL in upper case."""
-    return _by_target(question, partial(_ESCAPE.sub, lambda escape: escape[0].upper()))
+    """Write escapes in upper case, including those that a pattern leaves open."""
+    return _by_paths(question, partial(_ESCAPE.sub, lambda escape: escape[0].upper()))
+
+
+@_point(
+    "a `%` without two digits in the URL",
+    "§2.2.2: rules are matched against the URI. A URI can't contain such a `%`"
+    " (RFC 3986 §2.4); some clients send it unchanged and others send `%25`, so both"
+    " must be allowed.",
+    "User-agent: *\nDisallow: /100%25",
+    path="/100%",
+)
+def settle_lone_percent(question: Question) -> Question:
+    """Escape each such "%" if the URL is only then disallowed."""
+    escaped = _by_target(question, partial(_LONE_PERCENT.sub, "%25"))
+    return escaped if google(question) and not google(escaped) else question
 
 
 @_point(

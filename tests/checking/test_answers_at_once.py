@@ -32,6 +32,7 @@ HOT_BODY = (
     "Disallow: /tilde~\n"
     "Disallow: /%41bc\n"
     "Disallow: /x?q=*&r\n"
+    "Disallow: /100%25-\n"
     "Disallow: /star%2A\n"
     "Disallow: /cash%24\n"
     "Disallow: /semi;colon\n"
@@ -120,6 +121,7 @@ HOT_TARGETS = (
     "/%41bc",
     "/%4",
     "/%",
+    "/100%-off",
     "/star*",
     "/star%2a",
     "/cash$",

@@ -6,7 +6,7 @@ import unicodedata
 from urllib.parse import unquote
 
 from robotsgate import Origin
-from robotsgate.robotstxt._dialect import normalised_target
+from robotsgate.robotstxt._dialect import normalised_targets
 from robotsgate.urls._path import resolved
 
 try:
@@ -45,7 +45,8 @@ def dialled_by_browsers(
 
 def as_browsers_spell_it(target: str) -> str:
     """`target`, normalized except for "'", which browsers escape in queries."""
-    return normalised_target(target).replace("%27", "'").removesuffix("?")
+    spelt = normalised_targets(target)[0]
+    return spelt.replace("%27", "'").removesuffix("?")
 
 
 def _is_comparable(url: str) -> bool:

@@ -25,6 +25,7 @@ _GROUP_FIELDS = {b"user-agent", b"allow", b"disallow", b"crawl-delay", b"request
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _NAME_CHARACTERS = frozenset(string.ascii_letters + string.digits + "_.-")
 _NOT_IN_NAMES = re.compile("[\x80-\xbf\u2000-\u206f\u3000\ufeff]")
+_LONE_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
 _SECONDS = re.compile(rb"([0-9]+\.?[0-9]*|\.[0-9]+)([smhd]?)", re.IGNORECASE)
 _UNITS = {b"": 1, b"s": 1, b"m": 60, b"h": 3_600, b"d": 86_400}
 
@@ -128,14 +129,17 @@ def unique(values: Sequence[str]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=50)
-def plain_target(text: str) -> str:
-    """Normalize a path and query as patterns are.
+def plain_targets(text: str) -> tuple[str, ...]:
+    """Normalize a path and query as patterns are, also with "%25" for a lone "%".
 
     Args:
         text: begins with "/"; without a fragment.
     """
-    spelt = reference.spelling(text.encode("utf-8", "surrogatepass"))
-    return spelt.replace("*", "%2A").replace("$", "%24")
+    several = dict.fromkeys((text, _LONE_PERCENT.sub("%25", text)))
+    return tuple(
+        reference.target_spelling(one.encode("utf-8", "surrogatepass"))
+        for one in several
+    )
 
 
 def plain_token(agent: str) -> str | None:

@@ -19,7 +19,7 @@ from robotsgate.urls._path import TAB_AND_LINE_ENDS, readings
 from tests.fuzzing.plain_robots_txt import (
     lines_of,
     parse_plainly,
-    plain_target,
+    plain_targets,
     plain_token,
     unique,
     whole_lines,
@@ -221,7 +221,7 @@ def _check_against_plain(
     path = url.partition("#")[0].translate(TAB_AND_LINE_ENDS)
     if not url.startswith("/"):
         path = split_url(url)[1]
-    targets = [plain_target(reading) for reading in readings(path)]
+    targets = [one for reading in readings(path) for one in plain_targets(reading)]
     token = plain.token_for(agent_token)
     assert match.group == token
     assert robots.crawl_delay(agent) == plain.crawl_delay(token)

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, cast
 
 import http_sf
 
-from tests.robotstxt.reference import allows, matches, pattern_spelling, spelling
+from tests.robotstxt.reference import (
+    allows,
+    matches,
+    pattern_spelling,
+    target_spelling,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,7 +94,7 @@ def preferences(file: bytes, agent: str, path: str) -> dict[str, str]:
         elif field == b"content-usage":
             for name in agents:
                 usages.setdefault(name, []).append(value)
-    target = spelling(path.encode())
+    target = target_spelling(path.encode())
     group = agent if agent in rules else "*"
     may_be_crawled = allows(rules.get(group, []), target) or path == "/robots.txt"
     return _combined(usages.get(group, []) if may_be_crawled else [], target)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Record", "allows", "decisive", "matches", "matching", "pattern_spelling",
-    "spelling",
+    "spelling", "target_spelling",
 ]  # fmt: skip
 
 Record = tuple[bool, str]
@@ -71,18 +71,17 @@ def spelling(octets: bytes) -> str:
     text = ""
     position = 0
     while position < len(octets):
+        character = chr(octets[position])
         digits = octets[position + 1 : position + 3].decode("latin-1")
-        if (
-            octets[position] == ord("%")
-            and len(digits) == 2
-            and set(digits) <= set(_HEX)
-        ):
+        if character == "%" and len(digits) == 2 and set(digits) <= set(_HEX):
             decoded = chr(int(digits, 16))
             text += decoded if decoded in _UNRESERVED else f"%{digits.upper()}"
             position += 3
+        elif character == "%" and digits and digits[0] in _HEX:
+            text += f"%{digits[0].upper()}"
+            position += 2
         else:
-            character = chr(octets[position])
-            is_kept = character in _UNRESERVED + _RESERVED
+            is_kept = character in _UNRESERVED + _RESERVED + "%"
             text += character if is_kept else f"%{octets[position]:02X}"
             position += 1
     return text
@@ -93,3 +92,8 @@ def pattern_spelling(octets: bytes) -> str:
     pattern = spelling(octets)
     end = "$" if pattern.endswith("$") else ""
     return pattern.removesuffix("$").replace("$", "%24") + end
+
+
+def target_spelling(octets: bytes) -> str:
+    """A path and query in the form that `spelling` returns; nothing is special."""
+    return spelling(octets).replace("*", "%2A").replace("$", "%24")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,9 @@ from tests.robotstxt.reference import pattern_spelling
 from tests.tables import cases
 
 _HOST = "https://example.com"
+_UNRESERVED_ESCAPE = re.compile(
+    b"%(?:2[DE]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5F|7E)", re.IGNORECASE
+)
 _DIALECTS = pytest.mark.parametrize("dialect", Dialect, ids=lambda one: one.value)
 
 _PATH_EXAMPLES = {
@@ -332,7 +337,94 @@ def test_spelling_of_patterns_agrees_with_the_reference(
     assert spelt.split("\n") == expected
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"])))
+@cases("rule path", {
+    "any escape": ("/*%", "/a%20b"),
+    "any escape, before a star": ("/%*b", "/%20b"),
+    "any escape in a query": ("/*?q=%", "/search?q=%22a%22"),
+    "the first digit of an escape": ("/*%2", "/a%2Fb"),
+    "its first digit in lower case": ("/*%d", "/%D9%85"),
+    "after a whole escape": ("/*%D9%", "/%d9%85"),
+    "the end of the URL": ("/100%$", "/100%"),
+    "with text after it": ("/100%-off", "/100%-off?x"),
+    "the same, escaped": ("/100%25-off", "/100%-off"),
+    "twice": ("/%a%a", "/%a%a"),
+    "before a letter in lower case": ("/x%d", "/x%dog"),
+    "before a dollar": ("/%$x", "/%$x"),
+    "before an escape that is decoded": ("/%%41", "/%%41"),
+    "escaped, with dot segments": ("/a%25/b", "/a%/./b"),
+})  # fmt: skip
+def test_percent_sign_without_two_digits_matches(rule: str, path: str) -> None:
+    """It used to mean `%25`, so `/*%` did not match `/a%20b`."""
+    robots = RobotsTxt.parse(f"User-agent: *\nDisallow: {rule}")
+
+    assert not robots.can_fetch("a", path)
+
+
+@cases("rule path", {
+    "no escape": ("/*%", "/ab"),
+    "the escape of a letter": ("/*%", "/%61b"),
+    "another digit": ("/*%2", "/%3F"),
+    "the end, which is not the URL's": ("/*%$", "/a%20b"),
+})  # fmt: skip
+def test_percent_sign_without_two_digits_does_not_match(rule: str, path: str) -> None:
+    robots = RobotsTxt.parse(f"User-agent: *\nDisallow: {rule}")
+
+    assert robots.can_fetch("a", path)
+
+
+@cases("rules allowed", {
+    "in both readings": ("Allow: /100%\nDisallow: /", True),
+    "only as it is": ("Allow: /100%$\nDisallow: /", False),
+    "only as %25": ("Allow: /100%25\nDisallow: /", False),
+    "by a rule that is as long": ("Allow: /100*\nDisallow: /*00%", True),
+    "by a shorter rule": ("Allow: /100\nDisallow: /*00%", False),
+})  # fmt: skip
+def test_url_with_a_lone_percent_sign_must_be_allowed_in_both_readings(
+    rules: str, *, allowed: bool
+) -> None:
+    """Clients send it as it is, or as `%25`."""
+    robots = RobotsTxt.parse(f"User-agent: *\n{rules}")
+
+    assert robots.can_fetch("a", "/100%") is allowed
+    assert robots.match("a", "/100%").allowed is allowed
+
+
+def test_url_of_lone_percent_signs_has_two_readings() -> None:
+    assert RFC9309.readings("/" + "%" * 9_000) == (
+        "/" + "%" * 9_000,
+        "/" + "%25" * 9_000,
+    )
+
+
+@given(
+    pieces=st.lists(st.sampled_from(
+        ["%", "2", "d", "F", "%2f", "%d9", "%41", "é", "/", "?", " ", "*", "$"]
+    )),
+    filling=st.sampled_from(["", "F", "d/", "%"]),
+    end=st.sampled_from(["", "F", "9x", "%2"]),
+)  # fmt: skip
+def test_cutting_a_pattern_never_makes_it_match_less(
+    pieces: list[str], filling: str, end: str
+) -> None:
+    """Except in an escape that is decoded, or after a "$", which becomes special."""
+    pattern = "/" + "".join(pieces)
+    target = pattern.removesuffix("$").replace("*", filling) + end
+    octets = pattern.encode()
+    if _is_allowed(octets, target):
+        return
+    decoded = _UNRESERVED_ESCAPE.finditer(octets)
+    kept = {cut for one in decoded for cut in range(one.start() + 1, one.end())}
+    for cut in {*range(1, len(octets))} - kept:
+        if not octets[:cut].rstrip().endswith(b"$"):
+            assert not _is_allowed(octets[:cut], target), (octets[:cut], target)
+
+
+def _is_allowed(pattern: bytes, target: str) -> bool:
+    robots = RobotsTxt.parse(b"User-agent: *\nDisallow: " + pattern)
+    return robots.can_fetch("a", target)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="%")))
 def test_target_is_plain_ascii_and_has_one_spelling(text: str) -> None:
     for reading in RFC9309.readings(f"/{text}"):
         assert reading.startswith("/")

@@ -79,6 +79,8 @@ def test_agents_group_applies_to_the_paths_that_it_may_fetch(
     "no path, twice": ("/a", ["train-ai=n", "train-ai=y"], (DISALLOW, 2)),
     "the strictest of all readings":
         ("/a/../b", ["/b train-ai=n", "/a train-ai=y"], (DISALLOW, 2)),
+    "a lone percent sign has two readings":
+        ("/9%", ["/9%25 train-ai=n", "/9% train-ai=y"], (DISALLOW, 2)),
     "equal when encoded": ("/a", ["/a train-ai=y", "/%61 train-ai=n"], (DISALLOW, 3)),
     "equally long": ("/ab", ["/*b train-ai=y", "/a* train-ai=n"], (DISALLOW, 3)),
     "length after encoding": ("/é", ["/é train-ai=y", "/** train-ai=n"], (ALLOW, 2)),

@@ -145,7 +145,10 @@ class Answers:
             target = target_of(target)
             if has_readings(target):
                 return None
-            target = self.grammar.readings_of(target)[0]
+            several = self.grammar.readings_of(target)
+            if len(several) > 1:
+                return None
+            target = several[0]
         return rules, target
 
     def from_memory(self, question: Question) -> bool | None:

@@ -16,7 +16,7 @@ from robotsgate.robotstxt._octets import (
     as_octets,
     is_plain,
     normalised_patterns,
-    normalised_target,
+    normalised_targets,
     readable,
     wide_encoding,
     with_escapes_upper,
@@ -24,7 +24,7 @@ from robotsgate.robotstxt._octets import (
 )
 from robotsgate.robotstxt._product_token import crawler_name, product_tokens
 from robotsgate.urls._origin import target_in
-from robotsgate.urls._path import TAB_AND_LINE_ENDS, readings
+from robotsgate.urls._path import TAB_AND_LINE_ENDS, has_readings, readings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -174,10 +174,10 @@ class _Rfc9309:
         return self.readings_of(target)
 
     def readings_of(self, target: str) -> tuple[str, ...]:
-        several = readings(target)
-        if len(several) == 1:
-            return (normalised_target(target),)
-        return tuple(dict.fromkeys(map(normalised_target, several)))
+        if not has_readings(target):
+            return normalised_targets(target)
+        spelt = [one for each in readings(target) for one in normalised_targets(each)]
+        return tuple(dict.fromkeys(spelt))
 
 
 RFC9309: Grammar = _Rfc9309()

@@ -2,8 +2,10 @@
 
 RFC 9309 §2.2.2: non-ASCII bytes are percent-encoded, unreserved characters (RFC 3986
 §2.3) are decoded, and hexadecimal digits are upper-case. The RFC does not mention
-characters that are invalid in URIs (space, quotes, brackets, controls, a "%" without
-two digits). These are encoded as well, because all clients encode them before sending.
+characters that are invalid in URIs (space, quotes, brackets, controls). These are
+encoded as well, because all clients encode them before sending. A "%" without two
+digits stays, because in a pattern such as "/*%" or "/*%D" it begins an escape. A target
+is also compared with "%25" in its place, because some clients send that.
 Text is latin-1 here: one character per byte.
 """
 
@@ -24,12 +26,15 @@ _DECODED = {
     for octet in (int(high + low, 16),)
 }
 _UPPER = {pair: f"%{pair.upper()}" for pair in _DECODED}
+# A digit that no second one follows.
+_DECODED |= {digit: f"%{digit.upper()}" for digit in "abcdef"}
 
 # Finds a "%" that must be changed. Nearly all escapes are left unchanged: they have two
 # upper-case digits and do not encode an unreserved character.
 _UNUSUAL_ESCAPE = re.compile(
     r"%(?![0189A-F][0-9A-F]|2[0-9ABCF]|3[A-F]|40|5[BCDE]|60|7[BCDF])"
 )
+_LONE_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
 
 _PLAIN = (_UNRESERVED | _RESERVED) - set("#$%*")
 
@@ -149,26 +154,33 @@ def is_plain(target: str) -> bool:
 
 
 def normalised_patterns(octets: str) -> str:
-    """LF-separated patterns, normalized as in `normalised_target`.
+    """LF-separated patterns, normalized as in `normalised_targets`.
 
     "*" and "$" are left unchanged.
     """
-    return _normalised_octets(octets, _IN_PATTERNS)
+    if _UNUSUAL_ESCAPE.search(octets):
+        octets = _with_escapes(octets, _DECODED)
+    return _encoded(octets, _IN_PATTERNS)
 
 
-def normalised_target(target: str) -> str:
+def normalised_targets(target: str) -> tuple[str, ...]:
     """Path and query, normalized for comparison with patterns.
 
-    `target` has no fragment; any "*" or "$" in it is an ordinary character.
+    `target` has no fragment; any "*" or "$" in it is an ordinary character. If it has a
+    "%" without two digits, there is a second result, with "%25" instead.
     """
-    return _normalised_octets(as_octets(target), _IN_TARGETS)
+    octets = as_octets(target)
+    if not _UNUSUAL_ESCAPE.search(octets):
+        return (_encoded(octets, _IN_TARGETS),)
+    spelt = _encoded(_with_escapes(octets, _DECODED), _IN_TARGETS)
+    if not _LONE_PERCENT.search(octets):
+        return (spelt,)
+    return spelt, *normalised_targets(_LONE_PERCENT.sub("%25", octets))
 
 
-def _normalised_octets(octets: str, safe: _Safe) -> str:
+def _encoded(octets: str, safe: _Safe) -> str:
     raw = octets.encode("latin-1")
     is_encoded = raw.translate(safe.changed) == raw
-    if _UNUSUAL_ESCAPE.search(octets):
-        octets = _with_escapes(octets, _DECODED, lone="%25")
     return octets if is_encoded else octets.translate(safe.encoded)
 
 
@@ -179,15 +191,19 @@ def with_escapes_upper(octets: str) -> str:
     """
     if "%" not in octets and octets.isascii():
         return octets
-    upper = _with_escapes(octets, _UPPER, lone="%")
-    return upper.translate(_ENCODED_OUTSIDE_ASCII)
+    return _with_escapes(octets, _UPPER).translate(_ENCODED_OUTSIDE_ASCII)
 
 
-def _with_escapes(octets: str, spellings: dict[str, str], *, lone: str) -> str:
-    """`octets` with each %xx replaced using `spellings`, and other "%" with `lone`."""
+def _with_escapes(octets: str, spellings: dict[str, str]) -> str:
+    """`octets` with each "%" and its digits, one or two, replaced by `spellings`."""
     first, *rest = octets.split("%")
     parts = [first]
     for part in rest:
         spelling = spellings.get(part[:2])
-        parts.append(lone + part if spelling is None else spelling + part[2:])
+        if spelling is not None:
+            parts.append(spelling + part[2:])
+        elif part[:1] in spellings:
+            parts.append(spellings[part[:1]] + part[1:])
+        else:
+            parts.append("%" + part)
     return "".join(parts)

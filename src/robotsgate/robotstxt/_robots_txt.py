@@ -126,8 +126,9 @@ class RobotsTxt:
                 for just the fallback group, or a sequence of these, most specific
                 first. `Dialect.GOOGLE` uses agents unchanged, like Google's matcher.
             url: an absolute URL, or just its path and query, starting with "/". If it
-                has dot segments or backslashes, all of its readings must be allowed.
-                `Dialect.GOOGLE` accepts any text and uses it unchanged.
+                has dot segments, backslashes or a "%" without two digits, all of its
+                readings must be allowed. `Dialect.GOOGLE` accepts any text and uses it
+                unchanged.
 
         Raises:
             InvalidProductTokenError: there is no product token in `agent`.
