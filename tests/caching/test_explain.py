@@ -57,7 +57,6 @@ STALE = replace(
     access=AccessResult.UNREACHABLE,
     is_stale=True,
     status=503,
-    redirects=HOPS[:1],
     error="too busy",
     fresh_until=NOW + DAY + MINUTE,
 )
@@ -67,6 +66,7 @@ UNREACHABLE = replace(
     rule=None,
     group=None,
     is_stale=False,
+    redirects=HOPS[:1],
     fetched_at=None,
 )
 

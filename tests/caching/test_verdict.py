@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import FrozenInstanceError, replace
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ _VERDICT = Verdict(
     is_stale=False,
     origin="https://example.com",
     status=200,
-    redirects=(("https://www.example.com/robots.txt", 301),),
+    redirects=(),
     error=None,
     fetched_at=1_000_000_000.0,
     fresh_until=1_000_086_400.0,
@@ -83,6 +84,30 @@ def test_verdict_reads_as_one_sentence(verdict: Verdict, sentence: str) -> None:
     assert str(verdict) == sentence
 
 
+_LONG = f"https://www.example.com/{'x' * 2_000}"
+
+
+@cases("changes sentence", {
+    "by a rule": ({}, _BY_RULE + ", which redirects to https://c.example/b.txt"),
+    "without a file": (
+        {"rule": None, "reason": Reason.UNAVAILABLE, "status": 404},
+        (f"disallowed: {_FILE}, which redirects to https://c.example/b.txt,"
+         " is unavailable (404)")),
+    "to a long URL": (
+        {"redirects": ((_LONG, 301),)},
+        f"{_BY_RULE}, which redirects to {_LONG[:200]}…"),
+    "to a URL with a control character": (
+        {"redirects": (("https://c.example/\x1b", 301),)},
+        _BY_RULE + r", which redirects to https://c.example/\x1b"),
+})  # fmt: skip
+def test_sentence_after_redirects_names_both_ends(
+    changes: dict[str, Any], sentence: str
+) -> None:
+    redirects = (("https://b.example/", 301), ("https://c.example/b.txt", 302))
+
+    assert str(replace(_VERDICT, **{"redirects": redirects} | changes)) == sentence
+
+
 @cases("fetched_at error date", {
     "a date": (1_000_000_000.0, None, "2001-09-09 01:46:40+00:00"),
     "no date": (None, "timed out", "unknown date"),
@@ -116,7 +141,12 @@ def test_every_reason_has_a_sentence(reason: Reason) -> None:
 @pytest.mark.parametrize("reason", Reason)
 @pytest.mark.parametrize("access", AccessResult)
 def test_as_dict_can_be_written_as_json(reason: Reason, access: AccessResult) -> None:
-    verdict = replace(_VERDICT, reason=reason, access=access)
+    verdict = replace(
+        _VERDICT,
+        reason=reason,
+        access=access,
+        redirects=(("https://www.example.com/robots.txt", 301),),
+    )
 
     read_back = json.loads(json.dumps(verdict.as_dict(), allow_nan=False))
 

@@ -175,9 +175,13 @@ def test_explanation_marks_the_line_and_lists_competing_rules(
         Routes({"/robots.txt": redirect("/other"), "/other": Reply(body=body)})
     )
 
-    result = program("check", "--explain", "-a", "a", f"{server.url}/p/ok")
+    site = server.url
+    file = f"{site}/robots.txt, which redirects to {site}/other"
 
-    assert result.stdout.splitlines()[1:] == [
+    result = program("check", "--explain", "-a", "a", f"{site}/p/ok")
+
+    assert result.stdout.splitlines() == [
+        f"allowed {site}/p/ok: line 6 (Allow: /p/ok) of {file}; fresh for 23 h",
         "    3 | ",
         "    4 | User-agent: a",
         "    5 | Disallow: /p",
@@ -189,7 +193,7 @@ def test_explanation_marks_the_line_and_lists_competing_rules(
         "      line 6: Allow: /p/ok",
         "      line 5: Disallow: /p",
         "    redirects:",
-        f"      302 to {server.url}/other",
+        f"      302 to {site}/other",
         "    what would change the answer:",
         "      a Disallow line for a, with a matching pattern longer than /p/ok",
         "      removing line 6: line 5 would then apply",

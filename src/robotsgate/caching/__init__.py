@@ -12,6 +12,7 @@ from robotsgate.caching._verdict import (
     Reason,
     Verdict,
     date_text,
+    file_of,
     printable,
 )
 
@@ -26,6 +27,7 @@ __all__ = [
     "Verdict",
     "date_text",
     "entry_as_dict",
+    "file_of",
     "freshness_lifetime",
     "printable",
 ]

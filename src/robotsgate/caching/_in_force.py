@@ -137,7 +137,7 @@ def explain(
         is_stale=decision.is_stale,
         origin=entry.origin,
         status=source.status,
-        redirects=source.redirects,
+        redirects=(decides or source).redirects,
         error=source.error,
         fetched_at=None if decides is None else decides.answered_at,
         fresh_until=_fresh_until(entry, decision),

@@ -44,6 +44,9 @@ class Reason(enum.Enum):
     """Determined by an override for the origin; `Verdict.rule` is a line in it."""
 
 
+# How much of the URL of a redirect is shown; it may have 2 KB.
+_LONGEST_URL = 200
+
 _SENTENCES = {
     Reason.NO_MATCHING_RULE: "none of the rules for {group} in {file} match",
     Reason.NO_GROUP: "{file} has no group for this agent",
@@ -80,8 +83,9 @@ class Verdict(JSONValue):
         origin: scheme, host and port, without a default port.
         status: the HTTP status behind `access`, or the FTP reply 226 or 550; `None`
             if there was no response.
-        redirects: the redirects that the fetch followed, in order: pairs (target URL,
-            truncated to 2 KB; status of the redirect response).
+        redirects: the redirects that the fetch of these rules followed or, without
+            rules, the last fetch, in order: pairs (target URL, truncated to 2 KB;
+            status of the redirect response).
         error: what went wrong in the fetch; `None` if nothing did.
         fetched_at: when the response that the verdict is based on was received, in
             epoch seconds; `None` if it is not based on a response.
@@ -112,7 +116,7 @@ class Verdict(JSONValue):
     def __str__(self) -> str:
         """A human-readable sentence, without a final period."""
         sentence = "allowed" if self.allowed else "disallowed"
-        file = f"{self.origin}/robots.txt"
+        file = file_of(self)
         group = "all agents" if self.group == "*" else self.group
         evidence = str(self.status) if self.error is None else self.error
         if self.rule is not None:
@@ -121,6 +125,7 @@ class Verdict(JSONValue):
             sentence += f" by line {self.rule.line} ({self.rule}, for {group})"
             sentence += f" of {place}"
         else:
+            file += "," if self.redirects else ""
             reason = _SENTENCES[self.reason]
             reason = reason.format(file=file, group=group, evidence=evidence)
             sentence += f": {reason}"
@@ -130,6 +135,16 @@ class Verdict(JSONValue):
                 f" because the origin is unreachable ({evidence})"
             )
         return printable(sentence)
+
+
+def file_of(verdict: Verdict) -> str:
+    """The URL of the robots.txt behind `verdict`, and where it redirects to."""
+    file = f"{verdict.origin}/robots.txt"
+    if not verdict.redirects:
+        return file
+    target, _ = verdict.redirects[-1]
+    more = "…" if len(target) > _LONGEST_URL else ""
+    return f"{file}, which redirects to {target[:_LONGEST_URL]}{more}"
 
 
 class DisallowedError(RobotsError):

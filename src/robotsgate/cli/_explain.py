@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from robotsgate.caching import Reason, date_text
+from robotsgate.caching import Reason, date_text, file_of
 from robotsgate.robotstxt import Line, RuleKind
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def summary(verdict: Verdict, *, now: float) -> str:
         is_own_group = str(verdict.agent).lower() == group
         who = "all agents" if group == "*" else group
         phrase = f"line {rule.line} ({rule}{'' if is_own_group else f', for {who}'})"
+        phrase += f" of {file_of(verdict)}" if verdict.redirects else ""
     left = _duration((verdict.fresh_until or now) - now)
     if verdict.fetched_at is None:
         return f"{phrase}; next fetch in {left}"
