@@ -89,7 +89,7 @@ def test_verdict_comes_first_and_its_reason_last(
     result = program("check", *(site + a if a[0] == "/" else a for a in arguments))
 
     assert result.stdout.splitlines() == [
-        line.format(site, "fresh for 23 h") for line in lines
+        line.format(site, "fresh for 24 h") for line in lines
     ]
 
 
@@ -101,7 +101,7 @@ def test_verdict_comes_first_and_its_reason_last(
         (429, "default", 3,
          "disallowed {}/: unreachable (429), no cached copy; next fetch in "),
     "a missing file":
-        (404, "default", 0, "allowed {}/: no robots.txt (404); fresh for 23 h"),
+        (404, "default", 0, "allowed {}/: no robots.txt (404); fresh for 24 h"),
     "restricted access":
         (403, "strict", 1,
          "disallowed {}/: access to robots.txt is restricted (403); fresh for "),
@@ -181,7 +181,7 @@ def test_explanation_marks_the_line_and_lists_competing_rules(
     result = program("check", "--explain", "-a", "a", f"{site}/p/ok")
 
     assert result.stdout.splitlines() == [
-        f"allowed {site}/p/ok: line 6 (Allow: /p/ok) of {file}; fresh for 23 h",
+        f"allowed {site}/p/ok: line 6 (Allow: /p/ok) of {file}; fresh for 24 h",
         "    3 | ",
         "    4 | User-agent: a",
         "    5 | Disallow: /p",
@@ -209,6 +209,10 @@ def test_explanation_marks_the_line_and_lists_competing_rules(
     "a single allow rule": ("/a", "c", (
         "a Disallow line for c, with a matching pattern longer than /")),
     "no rule": ("/x", "news", "a Disallow line for news whose pattern matches"),
+    "a single rule, for all agents": ("/x", "*", (
+        "an Allow line for all agents,"
+        " with a matching pattern at least as long as /"
+        " | removing line 10: no rule would then match")),
     "robots.txt itself":
         ("/robots.txt", "a", "nothing: robots.txt itself may always be fetched"),
 })  # fmt: skip
@@ -224,6 +228,23 @@ def test_explanation_says_what_would_change_the_answer(
     result = program("check", "--explain", "--json", "-a", agent, f"{server.url}{path}")
 
     assert result.records[0]["explanation"]["changes"] == changes.split(" | ")
+
+
+@cases("agent change", {
+    "one agent": ("b", "a group for this agent, or for all agents (*)"),
+    "all agents": ("*", "a group for all agents (*)"),
+})  # fmt: skip
+def test_explanation_without_a_group_asks_for_one(
+    program: Callable[..., Result],
+    serve: Callable[..., LoopbackServer],
+    agent: str,
+    change: str,
+) -> None:
+    server = serve(Reply(body=b"User-agent: a\nDisallow: /\n"))
+
+    result = program("check", "--explain", "--json", "-a", agent, f"{server.url}/")
+
+    assert result.records[0]["explanation"]["changes"] == [change]
 
 
 def test_only_the_first_of_many_rules_are_explained(

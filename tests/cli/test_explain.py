@@ -34,9 +34,11 @@ _VERDICT = Verdict(
     "seconds": (119, "119 s"),
     "minutes": (2 * 60, "2 min"),
     "hours": (47 * 3_600, "47 h"),
-    "days": (10 * 86_400 - 1, "9 days"),
+    "just under a day": (86_400 - 1, "24 h"),
+    "just over a day": (86_400 + 1, "24 h"),
+    "days": (9.4 * 86_400, "9 days"),
 })  # fmt: skip
-def test_duration_is_in_the_largest_unit_that_yields_at_least_two(
+def test_duration_is_rounded_to_the_largest_unit_that_yields_at_least_two(
     seconds: float, words: str
 ) -> None:
     verdict = replace(_VERDICT, fresh_until=_NOW + seconds)

@@ -275,9 +275,9 @@ def test_verdict_is_one_line_on_a_terminal_or_two_if_too_long(
     shown = run_on_terminal("check", f"{url}/p", f"{url}/p/{'x' * 30}")
 
     assert shown.decode().replace("\x1b[31m", "").replace("\x1b[0m", "") == (
-        f"disallowed {url}/p: line 2 (Disallow: /p); fresh for 23 h\r\n"
+        f"disallowed {url}/p: line 2 (Disallow: /p); fresh for 24 h\r\n"
         f"disallowed {url}/p/{'x' * 30}\r\n"
-        "  line 2 (Disallow: /p); fresh for 23 h\r\n"
+        "  line 2 (Disallow: /p); fresh for 24 h\r\n"
     )
 
 

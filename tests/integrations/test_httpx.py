@@ -281,6 +281,18 @@ async def test_target_extension_is_checked_instead_of_the_url(
     assert server.targets == []
 
 
+async def test_error_for_a_relative_url_quotes_it(library: ModuleType) -> None:
+    """It used to quote ":///nohost"."""
+    async with (
+        checker_of(site_of()) as checker,
+        library.AsyncClient(
+            event_hooks={"request": [robots_hook(checker, AGENT)]}
+        ) as client,
+    ):
+        with pytest.raises(library.RequestError, match=r"got '/nohost'$"):
+            await client.get("nohost")
+
+
 def test_unknown_on_disallowed_value_raises() -> None:
     with pytest.raises(ValueError, match="'raise' or 'response', got 'log'"):
         RobotsTransport(checker_of(site_of()), AGENT, on_disallowed="log")  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from robotsgate import Origin
 from robotsgate.errors import InvalidURLError
-from robotsgate.urls._origin import split_url
+from robotsgate.urls._origin import split_url, without_userinfo
 from tests.fuzzing.url import check
 from tests.tables import cases
 
@@ -133,7 +133,8 @@ def test_url_object_from_a_client_is_accepted() -> None:
     "odd scheme": ("ht_tp://h", "absolute URL", "'ht_tp://h'"),
     "an agent": ("ExampleBot", "absolute URL", "'ExampleBot'"),
     "another scheme": ("gopher://h/", "an http, https, ws", "'gopher://h/'"),
-    "a scheme without hosts": ("mailto:me@h", "scheme 'mailto' in", "'…@h'"),
+    "a scheme without hosts": (
+        "mailto:me@h", "scheme 'mailto' in", "'mailto:<hidden>@h'"),
     "host:port": ("localhost:80", "scheme 'localhost' in", "'localhost:80'"),
     "no slashes": ("http:h", "// and a host after http:", "'http:h'"),
     "one slash": ("https:/h", "// and a host after https:", "'https:/h'"),
@@ -148,7 +149,7 @@ def test_url_object_from_a_client_is_accepted() -> None:
     "one of each": ("http:/\\h/", "// and a host after http:", r"'http:/\\h/'"),
     "a backslash in the host":
         ("http://a.test\\x.b.test/", "no backslash", r"'http://a.test\\x.b.test/'"),
-    "a backslash before an at-sign": ("http://a\\@h/", "no backslash", "'…@h/'"),
+    "a backslash before an at-sign": ("http://a\\@h/", "no backslash", "'http://<hidden>@h/'"),
     "a backslash for the first slash":
         ("http://h\\a", "no backslash before the path", r"'http://h\\a'"),
     "query alone": ("http://?q", "a host", "'http://?q'"),
@@ -228,6 +229,56 @@ def test_error_never_shows_a_password(url: object) -> None:
 
     assert "secret" not in str(caught.value)
     assert caught.value.url is url
+
+
+@cases("text shown", {
+    "nothing to hide": ("https://h/a", "https://h/a"),
+    "a scheme": ("FTPS://u:p@h/", "FTPS://<hidden>@h/"),
+    "a scheme without slashes": ("mailto:me@h", "mailto:<hidden>@h"),
+    "no scheme": ("u@h", "<hidden>@h"),
+    "slashes alone": ("//u:p@h", "//<hidden>@h"),
+    "white space before it": (" \nhttp://u:p@h", " \nhttp://<hidden>@h"),
+    "several at-signs and a line end": ("http://u:p@\n@q@h", "http://<hidden>@h"),
+    "a list": ("['http://u:p@h']", "<hidden>@h']"),
+})  # fmt: skip
+def test_everything_before_an_at_sign_is_hidden_except_the_scheme(
+    text: str, shown: str
+) -> None:
+    assert without_userinfo(text) == shown
+
+
+@cases("text question", {
+    "localhost and a port": ("localhost:8000/x", "http://localhost:8000/x?"),
+    "localhost": ("LocalHost", "http://LocalHost?"),
+    "a name": ("example.com/x", "https://example.com/x?"),
+    "a name and a port": ("example.com:8080/x", "https://example.com:8080/x?"),
+    "a name in another script": ("bücher.example", "https://bücher.example?"),
+    "an IPv4 address": ("127.0.0.1:80/x", "http://127.0.0.1:80/x?"),
+    "an IPv6 address": ("[::1]:80/x", "http://[::1]:80/x?"),
+    "a single label": ("page", None),
+    "a path": ("/a.html", None),
+    "a relative path": ("../a.html", None),
+    "another scheme": ("tel:1.5", None),
+    "an e-mail address": ("me@example.com", None),
+    "a control character": ("example.com/\x1b[2J", None),
+    "an agent": ("ExampleBot/1.0", None),
+    "a number": ("7", None),
+})  # fmt: skip
+def test_error_suggests_the_scheme_that_a_url_lacks(
+    text: str, question: str | None
+) -> None:
+    with pytest.raises(InvalidURLError) as caught:
+        Origin.from_url(text)
+
+    _, _, suggested = str(caught.value).partition("; did you mean ")
+    assert suggested == (question or "")
+
+
+def test_hiding_in_a_long_text_takes_no_longer_than_reading_it() -> None:
+    """A pattern that backtracks would take hours."""
+    text = "/" * 1_000_000
+
+    assert without_userinfo(text) == text
 
 
 def test_label_longer_than_any_name_server_accepts_raises() -> None:

@@ -37,7 +37,7 @@ _UNITS = ((86_400, "days"), (3_600, "h"), (60, "min"))
 
 _WITHOUT_RULE = {
     Reason.NO_MATCHING_RULE: "a Disallow line for {group} whose pattern matches",
-    Reason.NO_GROUP: "a group for this agent, or for all agents (*)",
+    Reason.NO_GROUP: "a group for {agent}all agents (*)",
     Reason.ROBOTS_TXT: "nothing: robots.txt itself may always be fetched",
     Reason.UNAVAILABLE: "a file at {origin}/robots.txt, once it is fetched",
     Reason.UNREACHABLE: "a file or a 404 from the server at the next fetch, at {date}",
@@ -77,10 +77,10 @@ def summary(verdict: Verdict, *, now: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Format `seconds` in the largest unit that gives a value of at least 2."""
+    """Round `seconds` to the largest unit that gives a value of at least 2."""
     for size, unit in _UNITS:
         if seconds >= 2 * size:
-            return f"{seconds // size:.0f} {unit}"
+            return f"{seconds / size:.0f} {unit}"
     return f"{max(0, seconds):.0f} s"
 
 
@@ -140,6 +140,7 @@ def _changes(verdict: Verdict, matches: tuple[Rule, ...]) -> tuple[str, ...]:
     group = "all agents" if verdict.group == "*" else verdict.group
     if rule is None:
         sentence = _WITHOUT_RULE[verdict.reason].format(
+            agent="" if verdict.agent == "*" else "this agent, or for ",
             group=group,
             origin=verdict.origin,
             date=date_text(verdict.fresh_until),
@@ -160,6 +161,6 @@ def _changes(verdict: Verdict, matches: tuple[Rule, ...]) -> tuple[str, ...]:
         changes.append(f"{removal}: line {opposite.line} would then apply")
     elif not is_allowed:
         changes.append(f"{removal}: no rule would then match")
-    if verdict.group == "*":
+    if verdict.group == "*" != verdict.agent:
         changes.append(f"a group for {verdict.agent!r}, which would then apply")
     return tuple(changes)

@@ -208,6 +208,7 @@ def sent_url(scheme: str, host: str, port: int | None, target: str) -> str | Non
         return None
     name = f"[{host}]" if ":" in host else host
     url = f"{scheme}://{name}{'' if port is None else f':{port}'}{target}"
+    url = url.removeprefix("://")  # a relative URL
     if not (host.isascii() and _AMBIGUOUS.isdisjoint(host) and target[:1] == "/"):
         raise InvalidURLError(
             f"expected an unambiguous host and a path, got {url!r}", url=url

@@ -46,6 +46,11 @@ _SCHEME_REST = _SCHEME_FIRST | frozenset("0123456789+-.")
 _USUAL_ORIGIN = re.compile(r"(https?)://((?:[0-9a-z_-]+\.)*[a-z][0-9a-z_-]*)")
 _LONGEST_USUAL_ORIGIN = len("https://") + 253
 
+# What may be a user name and password, even in an invalid URL, after a scheme.
+_USERINFO = re.compile(
+    r"\A(\s*+(?:[a-z][a-z0-9+.-]*+:)?+/*+).*@", re.IGNORECASE | re.DOTALL
+)
+
 # The links on a page, or in a crawl at any one time, lead to few origins.
 _KEPT_ORIGINS = 128
 
@@ -151,12 +156,13 @@ def _split(url: str | URLLike, text: str) -> tuple[Origin, str]:
     scheme, colon, rest = text.partition(":")
     scheme = scheme.lower()
     if not colon or not _is_scheme(scheme):
-        raise _error("expected an absolute URL such as https://host/path", url, text)
+        expected = "expected an absolute URL such as https://host/path"
+        raise _error(expected, url, text, _question_of_scheme(text))
     scheme = _ASKED_AS.get(scheme, scheme)
     if scheme not in DEFAULT_PORTS:
         raise InvalidURLError(
-            "expected an http, https, ws, wss or ftp URL,"
-            f" got scheme {scheme!r} in {without_userinfo(text)!r}",
+            "expected an http, https, ws, wss or ftp URL, got scheme"
+            f" {scheme!r} in {without_userinfo(text)!r}{_question_of_scheme(text)}",
             url=url,
         )
     if not rest.startswith("//"):
@@ -177,10 +183,29 @@ def _origin(scheme: str, host: str, port: int) -> Origin:
     return Origin(scheme, _host(host), port)
 
 
-def _error(message: str, url: object, text: str) -> InvalidURLError:
+def _error(message: str, url: object, text: str, question: str = "") -> InvalidURLError:
     text = without_userinfo(text)
     shown = repr(text) if is_url_like(url) else text
-    return InvalidURLError(f"{message}, got {shown}", url=url)
+    return InvalidURLError(f"{message}, got {shown}{question}", url=url)
+
+
+def _question_of_scheme(text: str) -> str:
+    """A question to append to an error: `text` with the scheme that it may lack.
+
+    "" unless `text` begins with a name that has a dot, with localhost or with an
+    address.
+    """
+    authority, _ = _split_authority(text)
+    name, _ = _split_port(authority)
+    is_local = name.lower() == "localhost" or name.startswith("[")
+    if "@" in text or not text.isprintable() or not (is_local or "." in name):
+        return ""
+    try:
+        origin = Origin.from_url(f"http://{text}")
+    except InvalidURLError:
+        return ""
+    is_local |= _ends_in_number(origin.host)
+    return f"; did you mean {'http' if is_local else 'https'}://{text}?"
 
 
 def is_url_like(url: object) -> bool:
@@ -189,12 +214,8 @@ def is_url_like(url: object) -> bool:
 
 
 def without_userinfo(text: str) -> str:
-    """`text` with everything before the last "@" removed, so that it is safe to show.
-
-    That part may be a user name and password, even in an invalid URL.
-    """
-    _, at, rest = text.rpartition("@")
-    return f"…@{rest}" if at else text
+    """`text` with everything before the last "@" hidden, except for a scheme."""
+    return _USERINFO.sub(r"\1<hidden>@", text)
 
 
 def shown_url(url: str | URLLike) -> str:
