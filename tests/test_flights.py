@@ -228,24 +228,29 @@ async def test_work_sees_the_context_variables_of_its_first_caller() -> None:
     assert await flights.result_of("key", look) == "the first caller's"
 
 
+@pytest.mark.parametrize("key", ["same", "other"])
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_joining_work_of_another_event_loop_raises(
-    backend: str,
+@pytest.mark.parametrize("has_ended", [True, False], ids=["ended", "running"])
+def test_work_in_a_second_event_loop_raises(
+    backend: str, key: str, *, has_ended: bool
 ) -> None:
+    """Only joining work of a running loop used to raise."""
     flights: Flights[object] = Flights()
 
     async def begin() -> None:
-        flights.begin("key", anyio.sleep_forever)
+        flights.begin("same", anyio.sleep_forever)
 
-    async def join() -> None:
+    async def work() -> None:
         with anyio.fail_after(10):
-            await flights.result_of("key", anyio.sleep_forever)
+            await flights.result_of(key, anyio.sleep_forever)
 
     loop = asyncio.new_event_loop()
     loop.run_until_complete(begin())
     try:
+        if has_ended:
+            loop.run_until_complete(flights.end("same"))
         with pytest.raises(RuntimeError, match="to have its own checker, got one that"):
-            anyio.run(join, backend=backend)
+            anyio.run(work, backend=backend)
     finally:
         loop.run_until_complete(flights.aclose())
         loop.close()

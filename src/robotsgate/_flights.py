@@ -120,19 +120,28 @@ class Flights(Generic[_Result]):
     Attributes:
         owner: the owner's name in error messages.
         joined: how many callers joined work that another caller had started.
+        first_loop: identifies the event loop of the owner; empty before any work.
     """
 
     def __init__(
         self,
         owner: str = "checker",
         *,
+        others: Flights[Any] | None = None,
         on_end: Callable[[Hashable, Flight[_Result]], None] | None = None,
     ) -> None:
-        """Start empty; when work ends, `on_end` is called with its key and flight."""
+        """Start empty.
+
+        Args:
+            owner: the owner's name in error messages.
+            others: other flights of the same owner, which share its event loop.
+            on_end: called with the key and flight when work ends.
+        """
         self.owner = owner
         self._on_end = on_end
         self.joined: int = 0
         self._flights: dict[Hashable, Flight[_Result]] = {}
+        self.first_loop: dict[str, object] = {} if others is None else others.first_loop
         self._is_closed = False
 
     def __len__(self) -> int:
@@ -150,6 +159,23 @@ class Flights(Generic[_Result]):
         if self._is_closed:
             raise RuntimeError(f"the {self.owner} is closed")
 
+    def check_loop(self) -> None:
+        """Raise in every event loop but the first one that called this.
+
+        An event of one loop never wakes a task in another. A loop that has ended is no
+        exception, because whether it has is often a matter of timing.
+
+        Raises:
+            RuntimeError: the owner belongs to another event loop.
+        """
+        here = _call_soon()
+        # In one step, because the loops may be in different threads.
+        if self.first_loop.setdefault("call_soon", here) != here:
+            raise RuntimeError(
+                f"expected each event loop to have its own {self.owner}, got one that"
+                " belongs to another loop"
+            )
+
     async def result_of(
         self, key: Hashable, work: Callable[[], Awaitable[_Result]]
     ) -> _Result:
@@ -160,7 +186,8 @@ class Flights(Generic[_Result]):
             work: computes the result; must not return `None`.
 
         Raises:
-            RuntimeError: the owner is closed, or something else cancelled the work.
+            RuntimeError: the owner is closed or belongs to another event loop, or
+                something else cancelled the work.
             Exception: raised by the work.
         """
         is_joined = key in self._flights
@@ -174,18 +201,11 @@ class Flights(Generic[_Result]):
         """Start `work` unless work for `key` is already running; return the flight.
 
         Raises:
-            RuntimeError: the owner is closed, or the work runs in another event loop.
+            RuntimeError: the owner is closed, or belongs to another event loop.
         """
         self.check_open()
-        flight = self._flights.get(key)
-        if flight is None:
-            return self._begin(key, work)
-        if flight.call_soon != _call_soon():  # its event would never wake the caller
-            raise RuntimeError(
-                f"expected each event loop to have its own {self.owner}, got one that"
-                " is in use in another loop"
-            )
-        return flight
+        self.check_loop()
+        return self._flights.get(key) or self._begin(key, work)
 
     def cancel(self, key: Hashable) -> None:
         """Cancel the work for `key`, if any, without waiting for it to end.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import closing
 from typing import TYPE_CHECKING, Self
 
 import anyio
@@ -14,10 +16,13 @@ from robotsgate import (
     FetchCancelled,
     FetchStarted,
     MemoryStore,
+    PolitenessGate,
     Reason,
     RobotsChecker,
 )
+from robotsgate.stores.sqlite import SQLiteStore
 from robotsgate.testing import FakeSite
+from tests.tables import cases
 
 from .builders import (
     AGENT,
@@ -34,7 +39,8 @@ from .builders import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+    from pathlib import Path
 
     from robotsgate import CheckerEvent
 
@@ -45,6 +51,67 @@ def site() -> GatedSite:
     gated = GatedSite()
     gated.serve(ORIGIN, RULES)
     return gated
+
+
+# --- one event loop ---------------------------------------------------------------
+
+LARGE = "https://large.example/"
+NEW = "https://new.example/"
+STORED = "https://stored.example/"
+
+
+async def check_each(checker: RobotsChecker, url: str) -> list[object]:
+    return [one async for one in checker.check_many(AGENT, [url])]
+
+
+async def take_turn(checker: RobotsChecker, url: str) -> None:
+    async with PolitenessGate(checker, AGENT) as gate, gate.turn(url):
+        pass
+
+
+@cases("question", {
+    "a new origin": (lambda it: it.can_fetch(AGENT, NEW),),
+    "a verdict": (lambda it: it.check(AGENT, NEW),),
+    "many URLs": (lambda it: it.can_fetch_many(AGENT, [NEW]),),
+    "many URLs in the store": (lambda it: it.can_fetch_many(AGENT, [STORED]),),
+    "verdicts in order": (lambda it: check_each(it, NEW),),
+    "a prefetch": (lambda it: it.prefetch([NEW]),),
+    "a refresh": (lambda it: it.refresh(PUBLIC),),
+    "a turn at an origin in the store": (lambda it: take_turn(it, STORED),),
+    "a large file to parse": (lambda it: it.can_fetch(AGENT, LARGE),),
+    "a whole large file": (lambda it: it.robots_txt(LARGE),),
+})  # fmt: skip
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_second_event_loop_is_answered_only_from_memory(
+    question: Callable[[RobotsChecker], Awaitable[object]], backend: str, tmp_path: Path
+) -> None:
+    """Only joining a fetch of the first loop used to raise."""
+    site = site_of()
+    site.serve(LARGE, RULES + "#" * 70_000)
+    store = SQLiteStore(tmp_path / "robots.db")
+    checker = checker_of(site, store=store)
+
+    async def in_first_loop() -> None:
+        async with checker_of(site, store=store) as other:
+            await other.prefetch([STORED])
+        await checker.can_fetch(AGENT, PUBLIC)
+        await checker.prefetch([LARGE])
+
+    async def in_second_loop() -> None:
+        assert await checker.can_fetch(AGENT, PUBLIC)
+        assert not await checker.check(AGENT, PRIVATE)
+        with pytest.raises(RuntimeError, match="each event loop to have its own"):
+            await question(checker)
+
+    async def in_first_loop_again() -> None:
+        await question(checker)
+        await checker.aclose()
+        await store.aclose()
+
+    with closing(asyncio.new_event_loop()) as loop:
+        loop.run_until_complete(in_first_loop())
+        anyio.run(in_second_loop, backend=backend)
+        loop.run_until_complete(in_first_loop_again())
 
 
 # --- one fetch for all callers ----------------------------------------------------

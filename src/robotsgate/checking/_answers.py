@@ -68,7 +68,7 @@ class Answers:
         self._policy = policy
         self._by_agent = live.by_agent
         self._now = clock.now
-        self._readings: Flights[StandingFor] = Flights()
+        self._readings: Flights[StandingFor] = Flights(others=renewals.flights)
         self._one_at_a_time = anyio.CapacityLimiter(1)
 
     def close(self) -> None:
@@ -298,4 +298,5 @@ class Answers:
         Only one such thread runs at a time, so that the event loop shares the CPU with
         a single thread.
         """
+        self._readings.check_loop()
         return await anyio.to_thread.run_sync(work, limiter=self._one_at_a_time)

@@ -57,7 +57,9 @@ class RobotsChecker:
     """Checks URLs against robots.txt, which it fetches and caches for each origin.
 
     Use it as an async context manager, or call `aclose` at the end. It can be shared by
-    any number of tasks in one event loop (asyncio or trio), but not between threads.
+    any number of tasks in one event loop (asyncio or trio), but not between threads or
+    between calls of `asyncio.run`: in any loop but the first one that had to wait for
+    it, it answers only from memory. `robotsgate.sync` has a checker for threads.
     """
 
     _own_store: Store | None = None  # for `__del__`, if `__init__` raises
@@ -142,7 +144,7 @@ class RobotsChecker:
             clock=clock,
             grammar=grammar,
         )
-        self._sources: Flights[bool] = Flights()
+        self._sources: Flights[bool] = Flights(others=self._renewals.flights)
 
     async def __aenter__(self) -> Self:
         """Return the checker; from now on, its own store keeps its connections open."""
@@ -197,7 +199,7 @@ class RobotsChecker:
                 is a browser's User-Agent string), or the arguments are swapped.
             InvalidURLError: `url` has no origin.
             UnsupportedError: the scheme of `url` is ftp, and the checker has a client.
-            RuntimeError: the checker is closed.
+            RuntimeError: the checker is closed, or belongs to another event loop.
         """
         answer = self._answers.at_once(agent, url)
         if answer is None:

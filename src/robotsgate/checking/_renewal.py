@@ -161,6 +161,7 @@ class Renewals:
         `None` if its robots.txt must be fetched. Call this only if `current` returns
         `None`.
         """
+        self.flights.check_loop()
         times_forgotten = self._times_forgotten
         entry = await self._look_up(origin.key)
         if entry is None or not entry.is_current(self._clock.now()):
@@ -176,6 +177,7 @@ class Renewals:
         Origins that are still not in memory afterwards must be renewed one by one. Only
         one call at a time loads origins, so that no origin is loaded twice.
         """
+        self.flights.check_loop()
         async with self._loading:
             keys = [one.key for one in origins if one.key not in self._live.by_origin]
             times_forgotten = self._times_forgotten
