@@ -113,6 +113,13 @@ async def test_answer_for_a_pasted_file_has_lines_and_findings() -> None:
     assert content["source"] is None
 
 
+async def test_url_pasted_as_a_file_is_an_answer_without_a_warning() -> None:
+    async with _page() as client:
+        response = await client.post("/answers", json=_query(text="http://h/"))
+
+    assert response.json()["lines"] == [{"number": 1, "text": "http://h/"}]
+
+
 async def test_each_agent_has_its_own_answer_and_reason() -> None:
     text = "User-agent: a\nDisallow: /x\n"
     query = _query(text=text, agents=["a", "b"], paths=["/x", "/y"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -56,6 +57,44 @@ def _rule(kind: RuleKind, pattern: str, line: int) -> Rule:
 })  # fmt: skip
 def test_body_may_be_bytes_or_text(body: bytes | str) -> None:
     assert RobotsTxt.parse(body).groups == RobotsTxt.parse(_FILE).groups
+
+
+@cases("body", {
+    "a URL": ("https://example.com/robots.txt",),
+    "in capitals, with white space": (" HTTP://example.com\n",),
+    "FTP": ("ftp://example.com/robots.txt",),
+})  # fmt: skip
+def test_url_as_the_body_is_warned_about(body: str) -> None:
+    """It is a file without rules: everything would be allowed, silently."""
+    with pytest.warns(UserWarning, match="got a URL; .* use RobotsChecker") as caught:
+        robots = RobotsTxt.parse(body)
+
+    assert robots.groups == ()
+    assert caught[0].filename == __file__
+
+
+@cases("body", {
+    "bytes": (b"https://example.com/robots.txt",),
+    "a line with a URL": ("Sitemap: https://example.com/a.xml",),
+    "a line that begins with a URL": ("https://example.com/ x",),
+    "several URLs": ("https://example.com/a\nhttps://example.com/b",),
+    "a path": ("robots.txt",),
+    "empty": ("",),
+})  # fmt: skip
+def test_other_bodies_are_not_warned_about(body: bytes | str) -> None:
+    assert RobotsTxt.parse(body).groups == ()
+
+
+@cases("arguments options", {
+    "a body": (["User-agent: *"], {}),
+    "a body and its dialect": (["User-agent: *"], {"dialect": Dialect.GOOGLE}),
+    "nothing": ([], {}),
+})  # fmt: skip
+def test_constructor_names_the_method_to_use(
+    arguments: list[Any], options: dict[str, Any]
+) -> None:
+    with pytest.raises(TypeError, match=r"expected RobotsTxt\.parse\(body\)"):
+        RobotsTxt(*arguments, **options)
 
 
 @pytest.mark.parametrize(("body", "name"), [

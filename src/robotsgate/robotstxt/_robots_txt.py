@@ -6,6 +6,8 @@ docstrings.
 
 from __future__ import annotations
 
+import re
+import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +34,7 @@ from robotsgate.urls._path import decisive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Never
 
     from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.robotstxt._lint import Diagnostic, Line
@@ -45,6 +48,12 @@ DEFAULT_MAX_BYTES = 512_000
 """500 KiB: the minimum required by RFC 9309 §2.5, and what Google reads."""
 
 ROBOTS_TXT_PATH = "/robots.txt"
+
+_URL = re.compile(r"\s*(?:https?|ftp)://\S+\s*", re.IGNORECASE)
+_NOT_A_BODY = (
+    "expected the content of a robots.txt, got a URL; to fetch a site's robots.txt,"
+    " use RobotsChecker"
+)
 
 # Callers use few agents. The limit contains the damage if a caller uses many.
 MAX_KNOWN_AGENTS = 1_000
@@ -60,10 +69,52 @@ class RobotsTxt:
         dialect: the dialect used to parse the file.
     """
 
-    def __init__(
+    def __init__(self, *_: Never, **__: Never) -> None:
+        """Raise a TypeError; use `RobotsTxt.parse` instead."""
+        raise TypeError("expected RobotsTxt.parse(body) instead of RobotsTxt(…)")
+
+    @classmethod
+    def parse(
+        cls,
+        body: bytes | str,
+        *,
+        dialect: Dialect = Dialect.RFC9309,
+        max_bytes: int | None = DEFAULT_MAX_BYTES,
+    ) -> RobotsTxt:
+        """Parse a robots.txt. A malformed file never raises an exception.
+
+        Args:
+            body: the file's content; a `str` is encoded in UTF-8. If it is just a URL,
+                there is a UserWarning, because this does not fetch anything.
+            dialect: how to parse the file.
+            max_bytes: the maximum number of bytes to read, ≥ 0 (RFC 9309 §2.5); a line
+                cut short by the limit is dropped. `None` for no limit.
+
+        Raises:
+            TypeError: `body` is neither bytes nor str.
+            ValueError: `max_bytes` is negative.
+        """
+        if isinstance(body, str) and _URL.fullmatch(body):
+            warnings.warn(_NOT_A_BODY, stacklevel=2)
+        whole = _bytes_of(body)
+        if max_bytes is not None and max_bytes < 0:
+            raise ValueError(
+                f"expected max_bytes to be 0 or more, or None, got {max_bytes!r}"
+            )
+        counted = first_lines(whole, max_bytes)
+        self = cls.__new__(cls)
+        self._prepare(
+            _text_of(counted, grammar_of(dialect)),
+            dialect=dialect,
+            is_cut=len(counted) < len(whole),
+            encoding=wide_encoding(whole),
+        )
+        return self
+
+    def _prepare(
         self, text: str, *, dialect: Dialect, is_cut: bool, encoding: str | None
     ) -> None:
-        """Use `RobotsTxt.parse` instead.
+        """Use a file whose parts are parsed later.
 
         Args:
             text: latin-1, one character per byte; lines end with LF.
@@ -84,39 +135,6 @@ class RobotsTxt:
         self._by_sections: dict[
             tuple[int, ...], tuple[RuleSet, list[Rate], list[Other]]
         ] = {}
-
-    @classmethod
-    def parse(
-        cls,
-        body: bytes | str,
-        *,
-        dialect: Dialect = Dialect.RFC9309,
-        max_bytes: int | None = DEFAULT_MAX_BYTES,
-    ) -> RobotsTxt:
-        """Parse a robots.txt. A malformed file never raises an exception.
-
-        Args:
-            body: the file's content; a `str` is encoded in UTF-8.
-            dialect: how to parse the file.
-            max_bytes: the maximum number of bytes to read, ≥ 0 (RFC 9309 §2.5); a line
-                cut short by the limit is dropped. `None` for no limit.
-
-        Raises:
-            TypeError: `body` is neither bytes nor str.
-            ValueError: `max_bytes` is negative.
-        """
-        whole = _bytes_of(body)
-        if max_bytes is not None and max_bytes < 0:
-            raise ValueError(
-                f"expected max_bytes to be 0 or more, or None, got {max_bytes!r}"
-            )
-        counted = first_lines(whole, max_bytes)
-        return cls(
-            _text_of(counted, grammar_of(dialect)),
-            dialect=dialect,
-            is_cut=len(counted) < len(whole),
-            encoding=wide_encoding(whole),
-        )
 
     def can_fetch(self, agent: str | Sequence[str], url: str | URLLike) -> bool:
         """Whether `agent` may fetch `url`.
