@@ -46,7 +46,7 @@ def origin_of(url: str) -> str | None:
 def answer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The answers for sorted rows: an origin's responses first, then its URLs."""
     responses: dict[str, ArchivedResponse] = {}
-    archive = RobotsArchive(responses.get, max_origins=1)
+    archive = RobotsArchive(responses, max_origins=1)
     for batch in batches:
         is_url = pc.is_null(batch["status"])
         for row in batch.filter(pc.invert(is_url)).to_pylist():

@@ -37,7 +37,7 @@ from tests.checking.builders import Unreadable
 from tests.tables import cases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from robotsgate import UsagePreferences, Verdict
 
@@ -560,6 +560,23 @@ def test_pickle_contains_the_settings_but_nothing_parsed() -> None:
     assert restored.can_fetch(AGENT, PRIVATE) is False
 
 
+def test_mapping_is_searched_and_pickled_like_a_function() -> None:
+    archive = RobotsArchive({ORIGIN: RULES})
+
+    for one in (archive, pickle.loads(pickle.dumps(archive))):  # noqa: S301 (our own bytes)
+        assert one.can_fetch(AGENT, PRIVATE) is False
+        assert one.can_fetch(AGENT, "https://missing.example/") is None
+
+
+def test_keys_of_a_mapping_that_may_be_a_database_are_not_all_read() -> None:
+    class Database(dict[str, bytes]):
+        def __iter__(self) -> Iterator[str]:
+            yield ORIGIN
+            raise AssertionError("expected a single key to be read")
+
+    assert RobotsArchive(Database({ORIGIN: RULES})).can_fetch(AGENT, PRIVATE) is False
+
+
 def find_typos(origin: str) -> bytes:
     del origin
     return BODIES["with typos that Google accepts"]
@@ -568,7 +585,13 @@ def find_typos(origin: str) -> bytes:
 @pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [
-        ({"find": {ORIGIN: RULES}}, TypeError, "find to be a function, got dict"),
+        ({"find": 7}, TypeError, "find to be a function or a mapping, got int"),
+        (
+            {"find": {f"{ORIGIN}/robots.txt": RULES}},
+            ValueError,
+            f"such as 'https://example.com', got '{ORIGIN}/robots.txt'",
+        ),
+        ({"find": {"example.com": RULES}}, ValueError, "expected an absolute URL"),
         ({"policy": None}, TypeError, "policy to be a Policy"),
         ({"dialect": "google"}, TypeError, "dialect to be a Dialect"),
         ({"max_origins": 1.5}, TypeError, "max_origins to be an int"),

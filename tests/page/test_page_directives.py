@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -258,6 +259,9 @@ def test_agent_in_a_header_applies_until_the_next_agent(
     "multidict":
         (multidict.CIMultiDict([("X-Robots-Tag", "noindex"), ("x-robots-tag", "noai")]),
          ["noindex", "noai"]),
+    "urllib": (
+        email.message_from_string("X-Robots-Tag: noindex\nx-robots-tag: noai\n"),
+        ["noindex", "noai"]),
     "a dict": ({"x-robots-tag": "noai", "Server": "x"}, ["noai"]),
     "pairs": (iter([("X-ROBOTS-TAG", "noai")]), ["noai"]),
     "none": ([], []),

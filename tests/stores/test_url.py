@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import aclosing
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import pytest
@@ -81,16 +80,20 @@ def test_path_instead_of_a_url_raises_with_the_url_to_use(
     assert str(raised.value).endswith(shown)
 
 
-def test_value_that_is_not_a_str_raises() -> None:
-    path = PurePosixPath("robots.db")
-    hint = "got .*; for that file, use 'sqlite:///robots.db'$"
+@pytest.mark.parametrize("of_checker", [True, False], ids=["checker", "open_store"])
+async def test_path_opens_the_file(tmp_path: Path, *, of_checker: bool) -> None:
+    path = tmp_path / "robots.db"
+    owner = (
+        RobotsChecker(user_agent="Bot", store=path) if of_checker else open_store(path)
+    )
 
-    with pytest.raises(TypeError, match=hint):
-        open_store(path)  # type: ignore[arg-type]  # the mistake under test
-    with pytest.raises(StoreError, match=hint):
-        RobotsChecker(user_agent="Bot", store=path)  # type: ignore[arg-type]  # the mistake under test
+    async with aclosing(owner):
+        assert path.exists()
+
+
+def test_value_that_is_neither_a_url_nor_a_path_raises() -> None:
     with pytest.raises(
-        TypeError, match="expected the URL of a store to be a str, got None"
+        TypeError, match="expected the URL or path of a store, got None"
     ):
         open_store(None)  # type: ignore[arg-type]  # the mistake under test
 

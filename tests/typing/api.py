@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import aclosing
+from http.client import HTTPMessage
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, assert_never, assert_type
 
@@ -383,7 +384,7 @@ async def usage(checker: RobotsChecker, agent: str, page: httpx.Response) -> Non
 
 
 def directives(page: httpx.Response) -> None:
-    several: list[HeadersLike] = [page.headers, {"a": "b"}, [("a", "b")]]
+    several: list[HeadersLike] = [page.headers, {"a": "b"}, [("a", "b")], HTTPMessage()]
     assert several
     html = PageDirectives.from_html(page.content, "Bot", encoding=page.charset_encoding)
     headers = PageDirectives.from_headers(page.headers, ["News", "Bot"])
@@ -541,8 +542,9 @@ def captures(file: BinaryIO, error: DamagedWarcError) -> None:
 
 def archives(url: httpx.URL, bodies: dict[str, bytes]) -> None:
     RobotsArchive(stored, policy=Policy(), dialect=Dialect.GOOGLE, max_origins=1)
-    RobotsArchive(bodies)  # type: ignore[arg-type]  # not callable
-    archive = RobotsArchive(bodies.get)
+    RobotsArchive(None)  # type: ignore[arg-type]
+    RobotsArchive(bodies.get)
+    archive = RobotsArchive(bodies)
     assert_type(archive.can_fetch("Bot", url), bool | None)
     assert_type(archive.can_fetch_many(["a", "b"], ["x", url]), list[bool | None])
     assert_type(archive.check("Bot", url), Verdict | None)

@@ -7,7 +7,7 @@ The path of a check that two dictionary lookups cannot answer: `Question.of` →
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -29,7 +29,12 @@ from robotsgate.caching._question import (
 from robotsgate.errors import InvalidURLError
 from robotsgate.robotstxt._dialect import Dialect, grammar_of
 from robotsgate.robotstxt._octets import is_plain
-from robotsgate.urls._origin import is_url_like, split_url, without_userinfo
+from robotsgate.urls._origin import (
+    Origin,
+    is_url_like,
+    split_url,
+    without_userinfo,
+)
 from robotsgate.urls._path import target_of
 
 if TYPE_CHECKING:
@@ -39,7 +44,7 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._matcher import RuleSet
     from robotsgate.robotstxt._robots_txt import RobotsTxt
     from robotsgate.robotstxt._usage_preferences import UsagePreferences
-    from robotsgate.urls._origin import Origin, URLLike
+    from robotsgate.urls._origin import URLLike
 
 _OK = 200
 
@@ -60,7 +65,8 @@ class RobotsArchive:
 
     def __init__(
         self,
-        find: Callable[[str], ArchivedResponse | bytes | None],
+        find: Callable[[str], ArchivedResponse | bytes | None]
+        | Mapping[str, ArchivedResponse | bytes],
         *,
         policy: Policy = Policy(),
         dialect: Dialect = Dialect.RFC9309,
@@ -76,7 +82,8 @@ class RobotsArchive:
                 origin has been dropped from memory, or to follow a redirect to that
                 origin's /robots.txt; any other redirect makes the original origin
                 unreachable. Exceptions propagate. `find` may be called from several
-                threads at once.
+                threads at once. Instead of a function, a mapping from origins to their
+                responses.
             policy: how to treat status codes. Settings for lifetimes and retries have
                 no effect.
             dialect: the dialect for parsing robots.txt.
@@ -86,11 +93,15 @@ class RobotsArchive:
 
         Raises:
             TypeError: an argument has the wrong type.
-            ValueError: `max_origins` is less than 1.
+            ValueError: `max_origins` is less than 1, or the first key of the mapping
+                is not an origin.
         """
-        if not callable(find):
+        if isinstance(find, Mapping):
+            _check_keys(find)
+        elif not callable(find):
             raise TypeError(
-                f"expected find to be a function, got {type(find).__name__}"
+                f"expected find to be a function or a mapping, got"
+                f" {type(find).__name__}"
             )
         check_policy(policy)
         check_bound("max_origins", max_origins)
@@ -322,7 +333,8 @@ class RobotsArchive:
             return self._live.admit(entry, now)
 
     def _response(self, origin: str) -> ArchivedResponse | None:
-        given: object = self._find(origin)
+        find = self._find
+        given: object = find.get(origin) if isinstance(find, Mapping) else find(origin)
         if isinstance(given, bytes):
             return ArchivedResponse(_OK, body=given)
         if isinstance(given, ArchivedResponse):
@@ -342,3 +354,16 @@ def _warn(origin: str, outcome: Failed) -> None:
     traceback = "".join(format_exception(outcome.cause))
     message = f"could not judge the response of {origin}: {traceback}"
     warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+
+def _check_keys(responses: Mapping[str, object]) -> None:
+    """Raise a ValueError if the first key of `responses` is not an origin.
+
+    No other key is read, because the mapping may be a database.
+    """
+    key = next(iter(responses), None)
+    if key is not None and str(Origin.from_url(key)) != key:
+        raise ValueError(
+            "expected the keys of find to be origins such as 'https://example.com',"
+            f" got {without_userinfo(key)!r}"
+        )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from os import PathLike
 
 from robotsgate._version import __version__
 from robotsgate.errors import StoreError
 from robotsgate.stores._base import Store
-from robotsgate.stores._url import file_hint
 
 _DEFAULT_USER_AGENT = f"robotsgate/{__version__}"
 _NO_USER_AGENT = (
@@ -36,15 +36,15 @@ def check_clock(clock: object) -> None:
 
 
 def check_store(store: object) -> None:
-    """Check that `store` is a store, a URL or `None`.
+    """Check that `store` is a store, a URL, a path or `None`.
 
     Raises:
         StoreError: `store` is none of these.
     """
-    if store is None or isinstance(store, str):
+    if store is None or isinstance(store, str | PathLike):
         return
     if isinstance(store, type) or not isinstance(store, Store):
         raise StoreError(
-            "expected a store with the methods of Store, or a URL,"
-            f" got {store!r}{file_hint(store)}"
+            "expected a store with the methods of Store, a URL, or the path of a file,"
+            f" got {store!r}"
         )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import AbstractAsyncContextManager
+from os import PathLike
 from typing import TYPE_CHECKING, Self
 
 from robotsgate._clock import SystemClock
@@ -69,7 +70,7 @@ class RobotsChecker:
         *,
         user_agent: str | None = None,
         client: Fetcher | AsyncClientLike | AsyncTransportLike | None = None,
-        store: Store | str | None = None,
+        store: Store | str | PathLike[str] | None = None,
         policy: Policy = Policy(),
         dialect: Dialect = Dialect.RFC9309,
         max_origins: int = 10_000,
@@ -90,7 +91,8 @@ class RobotsChecker:
                 client, the checker can also fetch over FTP.
             store: where to cache entries. Either a store, which you close yourself, or
                 the URL of a store that the checker opens and closes: "memory:" (the
-                default), "sqlite:///robots.db" or "redis://host".
+                default), "sqlite:///robots.db" or "redis://host"; or, for an SQLite
+                file, its `Path`.
             policy: how to treat status codes and outages, and which limits apply.
             dialect: the dialect for parsing robots.txt.
             max_origins: the maximum number of parsed origins in memory, ≥ 1.
@@ -124,7 +126,7 @@ class RobotsChecker:
         )
         check_store(store)
         # Last, so that no error leaves it open.
-        if store is None or isinstance(store, str):
+        if store is None or isinstance(store, str | PathLike):
             store = self._own_store = open_store("memory:" if store is None else store)
         self._entries = Entries(store, self._reporter, policy=policy, clock=clock)
         self._renewals = Renewals(

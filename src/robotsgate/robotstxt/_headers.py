@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
-HeadersLike = Mapping[str, str] | Iterable[tuple[str, str]]
-"""Response headers from httpx, aiohttp or requests, a dict, or (name, value) pairs."""
+if TYPE_CHECKING:
+    from email.message import Message
+else:
+    Message = Mapping  # the class of urllib's headers takes 15 ms to import
+
+HeadersLike = Mapping[str, str] | Iterable[tuple[str, str]] | Message
+"""Headers from httpx, aiohttp, requests or urllib, a dict, or (name, value) pairs."""
 
 
 def header_values(headers: HeadersLike, name: str) -> list[str]:
@@ -33,11 +39,10 @@ def pairs_of(headers: HeadersLike) -> Iterator[tuple[str, str]]:
     Raises:
         TypeError: `headers` does not consist of pairs of str.
     """
-    pairs: Iterable[object] = headers
-    if isinstance(headers, Mapping):
-        # httpx's `items` joins repeated headers.
-        pairs = getattr(headers, "multi_items", headers.items)()
-    for pair in pairs:
+    given: Any = headers
+    # httpx's `items` joins repeated headers.
+    items = getattr(given, "multi_items", getattr(given, "items", None))
+    for pair in given if items is None else items():
         match pair:
             case (str(name), str(value)):
                 yield name, value

@@ -17,7 +17,7 @@ _EXPECTED = (
 )
 
 
-def open_store(url: str) -> ListableStore:
+def open_store(url: str | PathLike[str]) -> ListableStore:
     """Open the store at `url`; the caller must close it.
 
     The path after "sqlite:///" is relative to the working directory unless it starts
@@ -25,43 +25,46 @@ def open_store(url: str) -> ListableStore:
 
     Args:
         url: "memory:", "sqlite:///file", "redis://user:password@host:6379/0",
-            "rediss://…" for TLS, or "unix:///socket".
+            "rediss://…" for TLS, or "unix:///socket"; or the path of an SQLite file,
+            as a `Path`.
 
     Raises:
-        TypeError: `url` is not a str.
+        TypeError: `url` is neither a str nor a `Path`.
         StoreError: there is no such kind of store, its extra is not installed, or the
             store cannot be opened. The message does not reveal any password in `url`.
     """
+    if isinstance(url, PathLike):
+        return _sqlite_store(url)
     given: object = url  # callers without a type checker
     if not isinstance(given, str):
-        hint = file_hint(given)
-        raise TypeError(f"expected the URL of a store to be a str, got {url!r}{hint}")
+        raise TypeError(f"expected the URL or path of a store, got {url!r}")
     scheme, colon, rest = url.partition(":")
     if scheme == "memory" and colon and not rest.strip("/"):
         return MemoryStore()
     if scheme == "sqlite" and rest.startswith("///") and rest[3:4] not in {"", ":"}:
-        # Imported here, because most programs need only one kind of store, or none.
-        from robotsgate.stores.sqlite import SQLiteStore  # noqa: PLC0415
-
-        return SQLiteStore(rest[3:])
+        return _sqlite_store(rest[3:])
     if scheme in {"redis", "rediss", "unix"} and rest.startswith("//"):
         return _redis_store(url)
     # There may be a password before "@", after a second ":", or in a query.
     may_be_secret = "@" in url or (scheme != "sqlite" and ("?" in url or ":" in rest))
     shown = "" if may_be_secret else f", got {url!r}"
     if shown and not colon and {".", "/"}.intersection(url):
-        shown += file_hint(url)
+        shown += _file_hint(url)
     path = rest.removeprefix("//")
     if scheme == "sqlite" and path.strip("/") and ":" not in path:
-        shown += file_hint(path)
+        shown += _file_hint(path)
     raise StoreError(f"{_EXPECTED}{shown}")
 
 
-def file_hint(path: object) -> str:
-    """A hint to append to an error: the file's URL; "" if `path` is not a path."""
-    if not isinstance(path, str | PathLike):
-        return ""
+def _file_hint(path: str) -> str:
     return f"; for that file, use {f'sqlite:///{path}'!r}"
+
+
+def _sqlite_store(path: str | PathLike[str]) -> ListableStore:
+    # Imported here, because most programs need only one kind of store, or none.
+    from robotsgate.stores.sqlite import SQLiteStore  # noqa: PLC0415
+
+    return SQLiteStore(path)
 
 
 def _redis_store(url: str) -> ListableStore:

@@ -24,6 +24,7 @@ from robotsgate import RobotsChecker as _AsyncRobotsChecker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from os import PathLike
 
     from robotsgate import (
         AsyncClientLike,
@@ -58,7 +59,7 @@ class RobotsChecker:
         *,
         user_agent: str | None = None,
         client: Fetcher | AsyncClientLike | AsyncTransportLike | None = None,
-        store: Store | str | None = None,
+        store: Store | str | PathLike[str] | None = None,
         policy: Policy = Policy(),
         dialect: Dialect = Dialect.RFC9309,
         max_origins: int = 10_000,
