@@ -11,7 +11,7 @@ import pytest
 from robotsgate.caching._outcome import Answered, Failed, FailureKind
 from robotsgate.cli._findings import Finding, about_answer
 from robotsgate.urls import Origin
-from tests.servers.answers import Reply
+from tests.servers.answers import Raw, Reply
 from tests.tables import cases
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from robotsgate.caching._outcome import Outcome
     from tests.cli.conftest import Result
-    from tests.servers.loopback import LoopbackServer
+    from tests.servers.loopback import Answer, LoopbackServer
 
 _PAGE = Path(__file__).parents[2] / "docs/reference/lint.md"
 
@@ -159,17 +159,35 @@ def test_fetched_file_is_linted_together_with_its_response(
     ]
 
 
-def test_response_without_a_file_is_a_finding_and_an_error(
-    program: Callable[..., Result], serve: Callable[..., LoopbackServer]
+@cases("answer reason codes", {
+    "no file": (Reply(status=404), "unavailable (404)", []),
+    "an error": (Reply(status=503), "unreachable (503)", ["server-error"]),
+    "part of a file": (Reply(status=206, body=_BODY), "unreachable (206)", []),
+    "no change": (Reply(status=304), "unreachable (304)", []),
+    "an unknown coding": (
+        Reply(headers={"Content-Encoding": "br"}, body=_BODY),
+        "unreachable (CodingError: expected the content coding gzip or deflate, ", [],
+    ),
+    "a broken header": (
+        Raw(b"HTTP/1.1 200 OK\r\nBad\r\n\r\n"), "unreachable (Remote", [],
+    ),
+})  # fmt: skip
+def test_response_without_a_file_is_an_error_that_says_why(
+    program: Callable[..., Result],
+    serve: Callable[..., LoopbackServer],
+    answer: Answer,
+    reason: str,
+    codes: list[str],
 ) -> None:
-    server = serve(Reply(status=503))
+    """lint used to say of each that there is no robots.txt."""
+    server = serve(answer)
 
     result = program("lint", "--json", server.url)
 
-    assert [one["code"] for one in result.records] == ["server-error"]
-    assert (result.code, result.stderr) == (
-        2,
-        f"robotsgate: there is no robots.txt at {server.url}/robots.txt (503)\n",
+    assert [one["code"] for one in result.records] == codes
+    assert (result.code, result.stderr.count("\n")) == (2, 1)
+    assert result.stderr.startswith(
+        f"robotsgate: cannot read the robots.txt: {server.url}/robots.txt is {reason}"
     )
 
 

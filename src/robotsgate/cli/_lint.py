@@ -17,7 +17,13 @@ from robotsgate import (
     __version__,
 )
 from robotsgate.cli._findings import Finding, about_answer, about_file, sarif
-from robotsgate.cli._options import Settings, fetching_options, is_url, parsed_file
+from robotsgate.cli._options import (
+    Settings,
+    fetched_robots_txt,
+    fetching_options,
+    is_url,
+    parsed_file,
+)
 from robotsgate.cli._shell import Exit, complain, note, tell, tell_json
 
 _STYLES = {
@@ -96,12 +102,16 @@ def _findings_of(
 async def _findings_at(
     origin: Origin, settings: Settings
 ) -> tuple[list[Finding], str | None]:
-    """The findings for `origin`, and why it has no file (`None` if it has one)."""
+    """The findings for `origin`, and why it has no file to read (`None` if it has)."""
     events: list[CheckerEvent] = []
-    always_fetching = replace(settings, store=None)
-    async with always_fetching.checker(on_event=events.append) as checker:
-        robots = await checker.robots_txt(origin.robots_url)
-    (fetched,) = (one for one in events if isinstance(one, RobotsTxtFetched))
+    in_file: list[Finding] = []
+    trouble = None
+    async with replace(settings, store=None).checker(on_event=events.append) as checker:
+        try:
+            in_file = about_file(await fetched_robots_txt(origin.robots_url, checker))
+        except click.ClickException as error:
+            trouble = error.message
+    fetched = next(one for one in events if isinstance(one, RobotsTxtFetched))
     findings = about_answer(
         origin,
         status=fetched.status,
@@ -109,10 +119,7 @@ async def _findings_at(
         redirects=fetched.redirects,
         now=SystemClock().now(),
     )
-    if robots is None:
-        evidence = fetched.error or fetched.status
-        return findings, f"there is no robots.txt at {origin.robots_url} ({evidence})"
-    return findings + about_file(robots), None
+    return findings + in_file, trouble
 
 
 def _tell(finding: Finding, name: str) -> None:

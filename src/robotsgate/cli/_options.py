@@ -248,11 +248,20 @@ def robots_txt_of(source: str, settings: Settings) -> RobotsTxt:
 
 async def _robots_txt_at(source: str, settings: Settings) -> RobotsTxt:
     async with settings.checker() as checker:
-        robots = await checker.robots_txt(source)
-        if robots is not None:
-            return robots
-        # Check "/", because fetching robots.txt itself is always allowed.
-        verdict = await checker.check("*", f"{Origin.from_url(source)}/")
+        return await fetched_robots_txt(source, checker)
+
+
+async def fetched_robots_txt(source: str, checker: RobotsChecker) -> RobotsTxt:
+    """The robots.txt at a URL.
+
+    Raises:
+        ClickException: there is no robots.txt to read; the message says why.
+    """
+    robots = await checker.robots_txt(source)
+    if robots is not None:
+        return robots
+    # Check "/", because fetching robots.txt itself is always allowed.
+    verdict = await checker.check("*", f"{Origin.from_url(source)}/")
     _, _, reason = str(verdict).partition(": ")
     raise click.ClickException(f"cannot read the robots.txt: {reason}")
 
