@@ -41,7 +41,7 @@ def _diagnostics(
         "expected a field, a colon and a value"
     ),
     "unknown field":
-        ("Host: example.com", 1, DiagnosticKind.UNKNOWN_FIELD, "unknown field 'host'"),
+        ("Host: a.test\xa0", 1, DiagnosticKind.UNKNOWN_FIELD, "unknown field 'host'"),
     "long unknown field": (
         "\n" + "x" * 81 + ": y", 2, DiagnosticKind.UNKNOWN_FIELD,
         f"unknown field '{'x' * 80}…'"
@@ -56,11 +56,15 @@ def _diagnostics(
     ),
     "rule outside any group": (
         "Disallow: /\n" + _GROUP, 1, DiagnosticKind.RULE_OUTSIDE_GROUP,
-        "a rule before the first user-agent line applies to no agent"
+        "a rule before the first user-agent line applies to no agent: move it below one"
     ),
     "no token": (
         "User-agent: (x)\nAllow: /", 1, DiagnosticKind.NO_PRODUCT_TOKEN,
         "'(x)' is not a product token"
+    ),
+    "no token above a second delay": (
+        _GROUP + "Crawl-delay: 1\nUser-agent: (\nCrawl-delay: 2", 3,
+        DiagnosticKind.NO_PRODUCT_TOKEN, "'(' is not a product token"
     ),
     "empty user-agent line": (
         "User-agent:\nAllow: /", 1, DiagnosticKind.NO_PRODUCT_TOKEN,
@@ -96,38 +100,87 @@ def _diagnostics(
     ),
     "the same rule twice": (
         _GROUP + "Disallow: /~a\nAllow: /b\nDisallow: /%7Ea", 4,
-        DiagnosticKind.DUPLICATE_RULE, "this rule repeats an earlier one"
+        DiagnosticKind.DUPLICATE_RULE,
+        "this rule repeats line 2: remove one of the two lines"
     ),
     "allow and disallow for the same pattern": (
         _GROUP + "Disallow: /a\nAllow: /a", 2, DiagnosticKind.TIED_RULE,
-        "line 3 allows the same URLs, and allow wins a tie"
+        (
+            "line 3 allows the same URLs, and allow wins a tie:"
+            " remove one of the two lines"
+        ),
     ),
     "an equally long allow rule that matches more": (
         _GROUP + "Disallow: /a\nAllow: /*", 2, DiagnosticKind.TIED_RULE,
-        "line 3 allows the same URLs, and allow wins a tie"
+        (
+            "line 3 allows the same URLs, and allow wins a tie:"
+            " remove one of the two lines"
+        ),
+    ),
+    "an allow rule for the same URLs, spelt differently": (
+        _GROUP + "Disallow: *\nAllow: /", 2, DiagnosticKind.TIED_RULE,
+        (
+            "line 3 allows the same URLs, and allow wins a tie, so this line does not"
+            " close the site: remove one of the two lines"
+        ),
     ),
     "a longer pattern that matches more": (
         _GROUP + "Allow: /?\nDisallow: /*?", 2, DiagnosticKind.OVERRULED_RULE,
-        "line 3 says the opposite and always wins"
+        "line 3 says the opposite and always wins: remove one of the two lines"
     ),
     "a longer pattern that matches the same": (
         _GROUP + "Disallow: /a*\nAllow: /a", 3, DiagnosticKind.OVERRULED_RULE,
-        "line 2 says the opposite and always wins"
+        "line 2 says the opposite and always wins: remove one of the two lines"
+    ),
+    "managed group that opens the site": (
+        "User-agent: *\nAllow: /\n\nUser-agent: *\nDisallow: /", 5,
+        DiagnosticKind.TIED_RULE,
+        (
+            "line 2 (in another group for '*') allows the same URLs, and allow wins a"
+            " tie, so this line does not close the site: merge the groups and remove"
+            " one of the two lines"
+        ),
+    ),
+    "longer rule in another group": (
+        _GROUP + "Allow: /a\nUser-agent: b\nAllow: /\nUser-agent: a\nDisallow: /a*", 2,
+        DiagnosticKind.OVERRULED_RULE,
+        (
+            "line 6 (in another group for 'a') says the opposite and always wins:"
+            " merge the groups and remove one of the two lines"
+        ),
+    ),
+    "rule that is tied for one agent of its group": (
+        _GROUP + "User-agent: b\nDisallow: /a\nUser-agent: b\nAllow: /a", 3,
+        DiagnosticKind.TIED_RULE,
+        (
+            "line 5 (in another group for 'b') allows the same URLs, and allow wins a"
+            " tie: merge the groups and remove one of the two lines"
+        ),
+    ),
+    "rule that repeats another for every agent of its group": (
+        _GROUP + "User-agent: b\nDisallow: /a\nUser-agent: b\nDisallow: /a", 5,
+        DiagnosticKind.DUPLICATE_RULE,
+        (
+            "this rule repeats line 3 (in another group for 'b'): merge the groups and"
+            " remove one of the two lines"
+        ),
     ),
     "group without rules": (
         "\n" + _GROUP + "Crawl-delay: 1\n\nUser-agent: b\nAllow: /", 2,
         DiagnosticKind.GROUP_WITHOUT_RULES,
         (
             "this group has no rules of its own,"
-            " so the rules below line 5 apply to it as well"
+            " so the rules below line 5 apply to it as well: to keep the groups apart,"
+            " put an empty 'Disallow:' below line 2"
         ),
     ),
     "group with only a sitemap": (
-        _GROUP + "Sitemap: http://h/s\nUser-agent: b\nAllow: /", 1,
+        _GROUP + "Sitemap: http://h.test/s\nUser-agent: b\nAllow: /", 1,
         DiagnosticKind.GROUP_WITHOUT_RULES,
         (
             "this group has no rules of its own,"
-            " so the rules below line 3 apply to it as well"
+            " so the rules below line 3 apply to it as well: to keep the groups apart,"
+            " put an empty 'Disallow:' below line 1"
         ),
     ),
     "NUL": (
@@ -136,6 +189,21 @@ def _diagnostics(
     "byte order mark in the middle": (
         "# a\n# \ufeffb", 2, DiagnosticKind.BYTE_ORDER_MARK,
         "byte order mark that is not at the start of the file"
+    ),
+    "second delay": (
+        _GROUP + "Crawl-delay: 1\nCrawl-delay: 2", 3, DiagnosticKind.SECOND_RATE,
+        (
+            "line 2 already sets the crawl-delay, so this line has no effect:"
+            " remove one of the two lines"
+        ),
+    ),
+    "second rate in another group": (
+        _GROUP + "Request-rate: 1/5\nAllow: /\nUser-agent: A\nRequest-rate: 1/6", 5,
+        DiagnosticKind.SECOND_RATE,
+        (
+            "line 2 already sets the request-rate, so this line has no effect:"
+            " remove one of the two lines"
+        ),
     ),
     "relative sitemap": (
         "\nSitemap: /s.xml", 2, DiagnosticKind.RELATIVE_SITEMAP,
@@ -146,8 +214,25 @@ def _diagnostics(
         "expected a number of seconds such as 10 or 0.5, got '-1'"
     ),
     "delay outside any group": (
-        "Crawl-delay: é", 1, DiagnosticKind.BAD_CRAWL_DELAY,
-        "expected a number of seconds such as 10 or 0.5, got 'é'"
+        "Crawl-delay: 1", 1, DiagnosticKind.RULE_OUTSIDE_GROUP,
+        (
+            "a crawl-delay before the first user-agent line applies to no"
+            " agent: move it below one"
+        ),
+    ),
+    "rate outside any group": (
+        "Request-rate: 1/5\n" + _GROUP, 1, DiagnosticKind.RULE_OUTSIDE_GROUP,
+        (
+            "a request-rate before the first user-agent line applies to no"
+            " agent: move it below one"
+        ),
+    ),
+    "usage rule outside any group": (
+        "Content-Usage: train-ai=n", 1, DiagnosticKind.RULE_OUTSIDE_GROUP,
+        (
+            "a content-usage before the first user-agent line applies to no"
+            " agent: move it below one"
+        ),
     ),
     "rate without a period": (
         _GROUP + "Request-rate: 5", 2, DiagnosticKind.BAD_REQUEST_RATE,
@@ -160,10 +245,50 @@ def test_problem_is_reported_with_its_line_number(
     assert _diagnostics(body) == [(line, kind, message)]
 
 
+@pytest.mark.parametrize("names", [("Web", "Web Copier"), ("Web Copier", "Web")])
+def test_groups_for_similar_names_do_not_repeat_each_other(
+    names: tuple[str, str],
+) -> None:
+    body = "".join(f"User-agent: {name}\nDisallow: /\n" for name in names)
+
+    assert [kind for _, kind, _ in _diagnostics(body)] == [
+        DiagnosticKind.CUT_PRODUCT_TOKEN
+    ]
+
+
+@pytest.mark.parametrize(("agents", "reported"), [(10, 10), (300, 0)])
+def test_groups_that_overlap_too_much_are_not_merged(
+    agents: int, reported: int
+) -> None:
+    names = [f"User-agent: a{number}\n" for number in range(agents)]
+    body = "".join([*names, "Allow: /\n", *(f"{name}Allow: /\n" for name in names)])
+
+    assert len(_diagnostics(body)) == reported
+
+
+@cases("agents line agent", {
+    "all agents": ("*,,b", 1, "all agents"),
+    "all agents above several": ("*,,b,c", 1, "all agents"),
+    "all agents among others": ("b,*,,c", 2, "all agents"),
+    "one agent": ("b,,*", 1, "'b'"),
+})  # fmt: skip
+def test_gap_does_not_keep_groups_apart(agents: str, line: int, agent: str) -> None:
+    names = (f"User-agent: {name}" if name else "#" for name in agents.split(","))
+    last = agents.count(",") + 2
+
+    ((start, kind, message),) = _diagnostics("\n".join([*names, "Disallow: /"]))
+
+    assert (start, kind) == (1, DiagnosticKind.GROUP_WITHOUT_RULES)
+    assert message.endswith(
+        f" apply to it as well, and line {last} closes the site for {agent}: to keep"
+        f" the groups apart, put an empty 'Disallow:' below line {line}"
+    )
+
+
 @cases("body column severity", {
     "a field": ("  Disalow : /a", 3, Severity.ERROR),
     "a missing colon": ("\tDisallow /a", 2, Severity.ERROR),
-    "a value": ("Crawl-delay:  é", 15, Severity.WARNING),
+    "a value": (_GROUP + "Crawl-delay:  é", 15, Severity.WARNING),
     "an empty value": ("User-agent:", 12, Severity.WARNING),
     "part of a value": (_GROUP + "Allow: /é#b", 10, Severity.WARNING),
     "a byte": ("#é\0", 3, Severity.ERROR),
@@ -197,7 +322,7 @@ def test_docs_list_every_kind_with_its_severity() -> None:
         b"<html>\nDisallow: /\nUser-agent: (\nUser-agent: a/1\nhost: \xff\n"
         b"User-agent: b\nDisalow: /\nAllow: x\nSitemap: s\nCrawl-delay: x\n"
         b"Request-rate: x\nAllow: /a#b\nAllow: /a\nDisallow: /a*\nAllow: /b\n"
-        b"Disallow: /b\n#\0\n#\xef\xbb\xbf\n" + b"#" * 17_000 + b"\n#"
+        b"Disallow: /b\nCrawl-delay: 1\n#\0\n#\xef\xbb\xbf\n" + b"#" * 17_000 + b"\n#"
     )
 
     robots = RobotsTxt.parse(body, dialect=Dialect.GOOGLE, max_bytes=len(body) - 1)
@@ -281,7 +406,7 @@ def test_line_that_google_cuts_at_a_nul_is_reported() -> None:
 
 @pytest.mark.parametrize(("line", "key"), [
     ("Disalow: /", "disalow"), ("Disallowed: /", "disallowed"),
-    ("site-map: http://h/", "site-map"),
+    ("site-map: http://h.test/", "site-map"),
 ])  # fmt: skip
 def test_spelling_that_only_google_accepts_is_reported(line: str, key: str) -> None:
     diagnostics = _diagnostics(_GROUP + line, dialect=Dialect.GOOGLE)
@@ -307,12 +432,26 @@ def test_user_agent_line_that_google_reads_differently_is_reported(
 @pytest.mark.parametrize("body", [
     "", "# only a comment\n", " \t\n", "User-agent: *\nDisallow:\n",
     "User-agent: a\nUser-agent: b-1.0\nDisallow: /a\nAllow: *b$\n",
-    "User-agent: a\nCrawl-delay: 5\nRequest-rate: 1/5\n", "Sitemap: https://h/s.xml\n",
+    "User-agent: a\nCrawl-delay: 5\nRequest-rate: 1/5\n", "Sitemap: https://[::1]/s.xml\n",
     "\ufeffUser-agent: a\n", "User-agent: a\nCrawl-delay: 1\nUser-agent: b\n",
     "User-agent: a\n\nUser-agent: b\nAllow: /a # b\nDisallow: # c\n",
     "User-agent: a\nDisallow: /a*\nDisallow: /a\nAllow: /?/../\nAllow: /.a/..b\n",
     "User-agent: a\nDisallow: /\nUser-agent: b\nAllow: /\n",
     "User-agent: a\nDisallow: /a\nAllow: /*a$\nAllow: /*b\n",
+    "User-agent: a\nDisallow: /a b,c;d//e\nDisallow: //f\nDisallow: /%2F%d9*%41\n",
+    "User-agent: a\nDisallow: /Disallow:a\nDisallow: /sitemap:a\n",
+    "User-agent: a\nDisallow: /م\u200cم\nDisallow: /👩\u200d🚀 #\u200b\n",
+    "User-agent: a\nDisallow: /a\nUser-agent: a\nUser-agent: b\nDisallow: /a\n",
+    "User-agent: a\nDisallow: /a\nUser-agent: *\nAllow: /a\n",
+    _GROUP + "Crawl-delay: 1\nAllow:\nUser-agent: a\nUser-agent: b\nCrawl-delay: 2\n",
+    "User-agent: a\nCrawl-delay: 1\nUser-agent: b\nCrawl-delay: 2\n",
+    "User-agent: a\nCrawl-delay: 60\nCrawl-delay: 1m\n",
+    "User-agent: *\nUser-agent: a\nDisallow: /\n",
+    "User-agent: a\n\nUser-agent: b\nDisallow: /\n",
+    "User-agent: *\n\nUser-agent: a\nDisallow: /a\nDisallow:\n",
+    "Sitemap: http://h.test/a?b=c,d\nSitemap: ftp://127.0.0.1/a b\n",
+    "User-agent: a\nContent-Usage: /a train-ai=n, x=1\nContent-Usage: search=y\n",
+    "Content-Signal: search=yes, ai-train=no, x\nLicense: https://h.test/l.xml\n",
 ])  # fmt: skip
 def test_valid_file_has_no_diagnostics(body: str) -> None:
     assert _diagnostics(body) == []

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect
-from itertools import pairwise
+from bisect import bisect, bisect_left
+from collections import Counter
+from itertools import chain, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from robotsgate.robotstxt._agent_rules import tokens_by_sections
 from robotsgate.robotstxt._dialect import GOOGLE
 from robotsgate.robotstxt._lint import Diagnostic, DiagnosticKind, Severity
 from robotsgate.robotstxt._model import LineKind
@@ -16,10 +19,10 @@ from robotsgate.robotstxt._records import (
     is_absolute_url,
     request_rate,
 )
-from robotsgate.robotstxt._usage_lines import USAGE_FIELDS
+from robotsgate.robotstxt._usage_lines import CONTENT_USAGE, USAGE_FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.robotstxt._parser import Outline
@@ -31,6 +34,28 @@ _LONGEST_QUOTE = 80
 _MOST_COMPARISONS = 100_000
 
 _BYTE_ORDER_MARK = "\xef\xbb\xbf"
+
+_RATES = {
+    LineKind.CRAWL_DELAY: crawl_delay_seconds,
+    LineKind.REQUEST_RATE: request_rate,
+}
+
+_BAD_RATES = {
+    LineKind.CRAWL_DELAY: (
+        DiagnosticKind.BAD_CRAWL_DELAY,
+        "a number of seconds such as 10 or 0.5",
+    ),
+    LineKind.REQUEST_RATE: (
+        DiagnosticKind.BAD_REQUEST_RATE,
+        "a rate such as 1/5 or 10/1m",
+    ),
+}
+
+_WITHOUT_EFFECT = {
+    DiagnosticKind.DUPLICATE_RULE: "this rule repeats {}",
+    DiagnosticKind.TIED_RULE: "{} allows the same URLs, and allow wins a tie",
+    DiagnosticKind.OVERRULED_RULE: "{} says the opposite and always wins",
+}
 
 _ERRORS = {DiagnosticKind.MISSPELT_FIELD, DiagnosticKind.NO_COLON, DiagnosticKind.NUL}
 _NOTES = {
@@ -47,6 +72,12 @@ constants below.
 """
 
 _WHOLE, _FIELD, _VALUE = 0, -1, -2
+
+_SpeltRule = tuple[str, bool, int]
+"""Normalized pattern (not empty), whether it allows, and line."""
+
+_WithoutEffect = tuple[DiagnosticKind, int]
+"""Why a rule has no effect, and the line of the rule that applies."""
 
 
 def diagnostics(
@@ -68,27 +99,27 @@ def diagnostics(
     told = [
         *_about_the_file(text, is_cut=is_cut, encoding=encoding),
         *_about_octets(whole_lines, lines),
-        *_about_agents(outline, lines, grammar),
-        *_about_groups(outline, records),
+        *_about_lines_outside(records[0]),
+        *_about_sections(outline, records[1:], lines, grammar),
     ]
-    for number, read in enumerate(records):
-        told += _about_rules(read, lines, grammar, is_outside=number == 0)
+    for read in records:
         told += _about_rates(read)
         told += _about_fields(read, lines)
         told += _about_sitemaps(read)
     return tuple(
-        sorted(
+        Diagnostic(
+            line=line,
+            column=column,
+            severity=_severity(kind),
+            kind=kind,
+            message=message,
+        )
+        for line, column, kind, message in sorted(
             (
-                Diagnostic(
-                    line=line,
-                    column=_column(whole_lines[line - 1], place, grammar.white_space),
-                    severity=_severity(kind),
-                    kind=kind,
-                    message=message,
-                )
+                (line, _column(whole_lines[line - 1], place, grammar), kind, message)
                 for line, place, kind, message in told
             ),
-            key=lambda one: (one.line, one.column),
+            key=itemgetter(0, 1),
         )
     )
 
@@ -99,18 +130,21 @@ def _severity(kind: DiagnosticKind) -> Severity:
     return Severity.NOTE if kind in _NOTES else Severity.WARNING
 
 
-def _column(line: str, place: int, white_space: str) -> int:
+def _column(line: str, place: int, grammar: Grammar) -> int:
     """The column of `place` in `line`, starting at 1; 0 for the whole line."""
     if place == _WHOLE:
         return 0
     if place < 0:
         start = line.find(":") + 1 if place == _VALUE else 0
-        place = len(line) - len(line[start:].lstrip(white_space)) + 1
+        place = len(line) - len(line[start:].lstrip(grammar.white_space)) + 1
     return len(readable(line[: place - 1])) + 1
 
 
 def _quote(octets: str) -> str:
-    text = readable(octets)
+    return _quote_text(readable(octets))
+
+
+def _quote_text(text: str) -> str:
     return repr(text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + "…")
 
 
@@ -171,83 +205,222 @@ def _about_agents(
                 yield line, _VALUE, DiagnosticKind.CUT_PRODUCT_TOKEN, message
 
 
-def _about_groups(outline: Outline, records: Sequence[Records]) -> Iterator[_Told]:
-    """Report runs of user-agent lines interrupted by other records."""
-    for section, read in zip(outline.sections, records[1:], strict=True):
+def _about_sections(
+    outline: Outline,
+    records: Sequence[Records],
+    lines: Sequence[str],
+    grammar: Grammar,
+) -> Iterator[_Told]:
+    """Report problems that depend on the groups; `records` has one item for each."""
+    agents = [*_about_agents(outline, lines, grammar)]
+    cut = {one[0] for one in agents if one[2] is DiagnosticKind.CUT_PRODUCT_TOKEN}
+    spelt = [_spelt(read, grammar) for read in records]
+    closing = {
+        line
+        for rules in spelt
+        for pattern, is_allow, line in rules
+        if not is_allow and pattern.rstrip("*") in {"", "/"}
+    }
+    merged = [*_about_merged_rules(outline, spelt, closing, cut)]
+    closing -= {line for line, *_ in merged}
+    yield from (*agents, *merged)
+    yield from _about_groups(outline, records, closing)
+    yield from _about_second_rates(outline, records)
+    for read, rules in zip(records, spelt, strict=True):
+        yield from _about_patterns(read, rules, lines, grammar)
+
+
+def _about_groups(
+    outline: Outline,
+    records: Sequence[Records],
+    closing: set[int],
+) -> Iterator[_Told]:
+    """Report runs of user-agent lines that seem to be two groups, but are one.
+
+    Other records stand between them, or just a gap, if the rules then close the site.
+    """
+    for section, read in zip(outline.sections, records, strict=True):
         if not (read.disallows or read.allows):
             continue
         between = [line for _, _, line in (*read.rates, *read.others)]
         between = sorted([*between, *(line for _, line in read.sitemaps)])
+        closes = next((one for one in read.disallow_lines if one in closing), None)
         start = section.agents[0][1]
-        for (_, line), (_, next_line) in pairwise(section.agents):
-            if bisect(between, line) != bisect(between, next_line):
-                message = "this group has no rules of its own, so the rules below"
-                message += f" line {next_line} apply to it as well"
-                yield start, _WHOLE, DiagnosticKind.GROUP_WITHOUT_RULES, message
-                start = next_line
+        for (token, line), (next_token, next_line) in pairwise(section.agents):
+            has_records = bisect(between, line) != bisect(between, next_line)
+            has_gap = next_line > line + 1 and (token == "*") != (next_token == "*")
+            if not has_records and not (has_gap and closes):
+                continue
+            message = "this group has no rules of its own, so the rules below"
+            message += f" line {next_line} apply to it as well"
+            if closes:
+                agent = "all agents" if token == "*" else _quote_text(token)
+                message += f", and line {closes} closes the site for {agent}"
+            message += ": to keep the groups apart, put an empty 'Disallow:' below"
+            message += f" line {line}"
+            yield start, _WHOLE, DiagnosticKind.GROUP_WITHOUT_RULES, message
+            start = next_line
 
 
-def _about_rules(
-    records: Records, lines: Sequence[str], grammar: Grammar, *, is_outside: bool
-) -> Iterator[_Told]:
-    rules = list(records.rules())
-    if is_outside:
-        message = "a rule before the first user-agent line applies to no agent"
-        for _, _, line in rules:
-            yield line, _WHOLE, DiagnosticKind.RULE_OUTSIDE_GROUP, message
-        return
-    for pattern, _, line in rules:
-        before, sign, _ = lines[line - 1].partition("#")
-        if sign and pattern and before[-1] not in grammar.white_space:
-            message = f"'#' starts a comment, so the pattern is {_quote(pattern)}"
-            yield line, len(before) + 1, DiagnosticKind.CUT_PATTERN, message
+def _about_lines_outside(records: Records) -> Iterator[_Told]:
+    """Report lines above all groups that apply only within a group."""
+    named = [(line, "rule") for _, _, line in records.rules()]
+    named += [(line, field.value) for field, _, line in records.rates]
+    named += [(line, key) for key, _, line in records.others if key == CONTENT_USAGE]
+    for line, name in named:
+        message = f"a {name} before the first user-agent line applies to no agent:"
+        message += " move it below one"
+        yield line, _WHOLE, DiagnosticKind.RULE_OUTSIDE_GROUP, message
+
+
+def _spelt(records: Records, grammar: Grammar) -> list[_SpeltRule]:
+    rules = [rule for rule in records.rules() if rule[0]]
     spelt = grammar.spelling("\n".join(pattern for pattern, _, _ in rules)).split("\n")
-    for (pattern, _, line), text in zip(rules, spelt, strict=False):
-        literal = text.partition("*")[0].partition("?")[0]
-        if pattern and pattern[0] not in "/*":
-            message = f"{_quote(pattern)} does not start with / or *,"
-            message += " so it matches nothing"
-            yield line, _VALUE, DiagnosticKind.UNMATCHABLE_PATTERN, message
-        elif (
-            "/./" in literal
-            or "/../" in literal
-            or (literal == text and text.endswith(("/.$", "/..$")))
-        ):
-            message = f"{_quote(pattern)} contains a dot segment, which few URLs do"
-            yield line, _VALUE, DiagnosticKind.UNMATCHABLE_PATTERN, message
-    yield from _about_equal_rules(
-        [
-            (text, is_allow, line)
-            for (_, is_allow, line), text in zip(rules, spelt, strict=False)
-            if text
-        ]
+    return [
+        (text, is_allow, line)
+        for (_, is_allow, line), text in zip(rules, spelt, strict=False)
+    ]
+
+
+def _about_patterns(
+    records: Records,
+    spelt: Iterable[_SpeltRule],
+    lines: Sequence[str],
+    grammar: Grammar,
+) -> Iterator[_Told]:
+    written = (pattern for pattern, _, _ in records.rules() if pattern)
+    for pattern, (text, _, number) in zip(written, spelt, strict=True):
+        line = lines[number - 1]
+        before, sign, _ = line.partition("#")
+        if sign and before[-1] not in grammar.white_space:
+            message = f"'#' starts a comment, so the pattern is {_quote(pattern)}"
+            yield number, len(before) + 1, DiagnosticKind.CUT_PATTERN, message
+        start = line.find(pattern, line.find(":") + 1) + 1
+        for place, kind, message in _about_pattern(pattern, text):
+            yield number, start + place, kind, message
+
+
+def _about_pattern(
+    pattern: str, spelt: str
+) -> Iterator[tuple[int, DiagnosticKind, str]]:
+    """The problems of a pattern, with their index in it."""
+    literal = spelt.partition("*")[0].partition("?")[0]
+    if pattern[0] not in "/*":
+        message = f"{_quote(pattern)} does not start with / or *, so it matches nothing"
+        yield 0, DiagnosticKind.UNMATCHABLE_PATTERN, message
+    elif (
+        "/./" in literal
+        or "/../" in literal
+        or (literal == spelt and spelt.endswith(("/.$", "/..$")))
+    ):
+        message = f"{_quote(pattern)} contains a dot segment, which few URLs do"
+        yield 0, DiagnosticKind.UNMATCHABLE_PATTERN, message
+
+
+def _about_merged_rules(
+    outline: Outline,
+    spelt: Sequence[Sequence[_SpeltRule]],
+    closing: set[int],
+    cut: set[int],
+) -> Iterator[_Told]:
+    """Report rules without effect once the groups of each token are merged.
+
+    A rule that only repeats another is reported if it does so for all tokens of its
+    group. In another group, which may be for a crawler with a similar name, a token
+    must also be written in full; `cut` has the lines of those that are not.
+    """
+    starts = [section.lines_before for section in outline.sections]
+    cut_groups = {
+        section.lines_before
+        for section in outline.sections
+        if cut.issuperset(line for _, line in section.agents)
+    }
+    to_merge = _sections_to_merge(outline)
+    times = Counter(start for _, own_starts in to_merge for start in own_starts)
+    cases_by_line = _cases_without_effect(
+        to_merge, dict(zip(starts, spelt, strict=True))
     )
+    for line, cases in cases_by_line.items():
+        (kind, other), token = min(cases, key=lambda one: one[0][0] in _NOTES)
+        start, other_start = (
+            starts[bisect_left(starts, number) - 1] for number in (line, other)
+        )
+        is_merged = start != other_start
+        if kind in _NOTES and (
+            len(cases) < times[start]
+            or (is_merged and cut_groups.intersection((start, other_start)))
+        ):
+            continue
+        group = f" (in another group for {_quote_text(token)})" if is_merged else ""
+        message = _WITHOUT_EFFECT[kind].format(f"line {other}{group}")
+        if line in closing and kind is DiagnosticKind.TIED_RULE:
+            message += ", so this line does not close the site"
+        message += ": merge the groups and" if is_merged else ":"
+        yield line, _WHOLE, kind, f"{message} remove one of the two lines"
 
 
-def _about_equal_rules(rules: Sequence[tuple[str, bool, int]]) -> Iterator[_Told]:
-    """Report rules without effect; `rules` are (normalized pattern, is_allow, line)."""
-    # Among rules that match the same URLs, the longest wins, then allow, then the first
-    # line. So a rank is (length, whether it allows, the negated line).
-    winners: dict[str, tuple[int, bool, int]] = {}
-    for text, is_allow, line in rules:
-        rank = (len(text), is_allow, -line)
-        key = text.rstrip("*")
-        winners[key] = max(rank, winners.get(key, rank))
-    wildcards = [
+def _cases_without_effect(
+    to_merge: Iterable[tuple[str, Sequence[int]]],
+    by_start: Mapping[int, Sequence[_SpeltRule]],
+) -> dict[int, list[tuple[_WithoutEffect, str]]]:
+    """For the line of each rule without effect, why, and for which token."""
+    result: dict[int, list[tuple[_WithoutEffect, str]]] = {}
+    comparisons = _MOST_COMPARISONS
+    for token, starts in to_merge:
+        rules = [*chain.from_iterable(by_start[start] for start in starts)]
+        wildcards = _wildcards(rules)
+        comparisons -= len(wildcards) * len(rules)
+        for line, why in _without_effect(rules, wildcards if comparisons >= 0 else ()):
+            result.setdefault(line, []).append((why, token))
+    return result
+
+
+def _sections_to_merge(outline: Outline) -> list[tuple[str, list[int]]]:
+    """A token and the starts of its sections, once for each combination of sections.
+
+    Sections that overlap too much are not merged.
+    """
+    combinations = tokens_by_sections(outline)
+    if combinations is None:
+        return [("", [section.lines_before]) for section in outline.sections]
+    return [
+        (
+            tokens[0],
+            [section.lines_before for section, _ in outline.by_token[tokens[0]]],
+        )
+        for tokens in combinations
+    ]
+
+
+_Rank = tuple[int, bool, int]
+"""Among rules that match the same URLs, the longest wins, then allow, then the first
+line: (length, whether it allows, the negated line)."""
+
+
+def _wildcards(rules: Iterable[_SpeltRule]) -> list[tuple[str, _Rank]]:
+    return [
         (text, (len(text), is_allow, -line))
         for text, is_allow, line in rules
         if "*" in text and not text.endswith("$")
     ]
-    if len(wildcards) * len(rules) > _MOST_COMPARISONS:
-        wildcards = []
-    seen: set[tuple[str, bool]] = set()
+
+
+def _without_effect(
+    rules: Sequence[_SpeltRule], wildcards: Iterable[tuple[str, _Rank]]
+) -> Iterator[tuple[int, _WithoutEffect]]:
+    """The lines of the rules without effect among merged `rules`, and why."""
+    winners: dict[str, _Rank] = {}
     for text, is_allow, line in rules:
-        winner = winners[text.rstrip("*")]
-        if (text, is_allow) in seen:
-            message = "this rule repeats an earlier one"
-            yield line, _WHOLE, DiagnosticKind.DUPLICATE_RULE, message
+        rank = (len(text), is_allow, -line)
+        key = text.rstrip("*") or "/"
+        winners[key] = max(rank, winners.get(key, rank))
+    seen: dict[tuple[str, bool], int] = {}
+    for text, is_allow, line in rules:
+        winner = winners[text.rstrip("*") or "/"]
+        first = seen.setdefault((text, is_allow), line)
+        if first != line:
+            yield line, (DiagnosticKind.DUPLICATE_RULE, first)
             continue
-        seen.add((text, is_allow))
         if is_allow == winner[1] and not text.endswith("$") and "*" not in text:
             # A wildcard that matches the pattern matches every target that the pattern
             # matches.
@@ -255,49 +428,78 @@ def _about_equal_rules(rules: Sequence[tuple[str, bool, int]]) -> Iterator[_Told
             winner = max([winner, *ranks])
         if is_allow == winner[1]:
             continue
-        if winner[0] == len(text):
-            message = f"line {-winner[2]} allows the same URLs, and allow wins a tie"
-            yield line, _WHOLE, DiagnosticKind.TIED_RULE, message
-        else:
-            message = f"line {-winner[2]} says the opposite and always wins"
-            yield line, _WHOLE, DiagnosticKind.OVERRULED_RULE, message
+        is_tie = winner[0] == len(text)
+        kind = DiagnosticKind.TIED_RULE if is_tie else DiagnosticKind.OVERRULED_RULE
+        yield line, (kind, -winner[2])
+
+
+def _about_second_rates(
+    outline: Outline, records: Sequence[Records]
+) -> Iterator[_Told]:
+    """Report rates without effect, because an agent's first rate applies to it."""
+    for field, parsed in _RATES.items():
+        firsts: dict[str, _Rate] = {}
+        for section, read in zip(outline.sections, records, strict=True):
+            rates = [(line, value) for kind, value, line in read.rates if kind is field]
+            for first, second in _second_rates(section.agents, rates, firsts):
+                if parsed(first[1]) == parsed(second[1]):
+                    continue
+                message = (
+                    f"line {first[0]} already sets the {field.value}, so this line"
+                )
+                message += " has no effect: remove one of the two lines"
+                yield second[0], _WHOLE, DiagnosticKind.SECOND_RATE, message
+
+
+_Rate = tuple[int, str]
+"""The line and value of a crawl-delay or request-rate."""
+
+
+def _second_rates(
+    agents: Sequence[tuple[str, int]], rates: Iterable[_Rate], firsts: dict[str, _Rate]
+) -> Iterator[tuple[_Rate, _Rate]]:
+    """The rates of a section that no agent uses, each after one that applies.
+
+    `firsts` has the first rate of each token; those of the section are added.
+    """
+    rest = [*reversed(agents)]
+    first = (0, "")
+    for rate in rates:
+        while rest and rest[-1][1] < rate[0]:
+            token, _ = rest.pop()
+            first = max(first, firsts.setdefault(token, rate) if token else rate)
+        if first < rate:
+            yield first, rate
 
 
 def _about_rates(records: Records) -> Iterator[_Told]:
     for field, value, line in records.rates:
-        if field is LineKind.CRAWL_DELAY and crawl_delay_seconds(value) is None:
-            message = (
-                f"expected a number of seconds such as 10 or 0.5, got {_quote(value)}"
-            )
-            yield line, _VALUE, DiagnosticKind.BAD_CRAWL_DELAY, message
-        if field is LineKind.REQUEST_RATE and request_rate(value) is None:
-            message = f"expected a rate such as 1/5 or 10/1m, got {_quote(value)}"
-            yield line, _VALUE, DiagnosticKind.BAD_REQUEST_RATE, message
+        if _RATES[field](value) is None:
+            kind, expected = _BAD_RATES[field]
+            message = f"expected {expected}, got {_quote(value)}"
+            yield line, _VALUE, kind, message
 
 
 def _about_fields(records: Records, lines: Sequence[str]) -> Iterator[_Told]:
-    for line in records.void:
-        words = GOOGLE.split_without_colon(lines[line - 1].partition("#")[0])
-        if words and GOOGLE.field(lower(words[0])) is not LineKind.OTHER:
-            message = f"expected a colon after {_quote(words[0])}"
-        else:
-            message = "expected a field, a colon and a value"
-        yield line, _FIELD, DiagnosticKind.NO_COLON, message
-    for key, line in records.misspelt:
-        yield line, _FIELD, *_about_misspelt(key, lines[line - 1])
-    for key, _, line in records.others:
-        if GOOGLE.field(key.replace("_", "-")) is not LineKind.OTHER:
-            yield line, _FIELD, *_about_misspelt(key, lines[line - 1])
-        elif key not in USAGE_FIELDS:
-            message = f"unknown field {_quote(key)}"
-            yield line, _FIELD, DiagnosticKind.UNKNOWN_FIELD, message
+    """Report lines without a known field."""
+    keys = {line: key for key, _, line in records.others if key not in USAGE_FIELDS}
+    keys |= {line: key for key, line in records.misspelt}
+    keys |= dict.fromkeys(records.void, "")
+    for number, key in keys.items():
+        record = lines[number - 1].partition("#")[0]
+        yield number, _FIELD, *_about_field(key, record)
 
 
-def _about_misspelt(key: str, line: str) -> tuple[DiagnosticKind, str]:
-    if ":" not in line.partition("#")[0]:
-        return DiagnosticKind.NO_COLON, f"expected a colon after {_quote(key)}"
-    message = f"only lenient crawlers understand {_quote(key)}"
-    return DiagnosticKind.MISSPELT_FIELD, message
+def _about_field(key: str, record: str) -> tuple[DiagnosticKind, str]:
+    if key and ":" in record:
+        if GOOGLE.field(key.replace("_", "-")) is LineKind.OTHER:
+            return DiagnosticKind.UNKNOWN_FIELD, f"unknown field {_quote(key)}"
+        message = f"only lenient crawlers understand {_quote(key)}"
+        return DiagnosticKind.MISSPELT_FIELD, message
+    words = None if ":" in record else GOOGLE.split_without_colon(record)
+    if words and GOOGLE.field(lower(words[0])) is not LineKind.OTHER:
+        return DiagnosticKind.NO_COLON, f"expected a colon after {_quote(words[0])}"
+    return DiagnosticKind.NO_COLON, "expected a field, a colon and a value"
 
 
 def _about_sitemaps(records: Records) -> Iterator[_Told]:

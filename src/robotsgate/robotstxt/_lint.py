@@ -61,6 +61,7 @@ class DiagnosticKind(enum.Enum):
     RELATIVE_SITEMAP = "relative-sitemap"
     BAD_CRAWL_DELAY = "bad-crawl-delay"
     BAD_REQUEST_RATE = "bad-request-rate"
+    SECOND_RATE = "second-rate"
     LINE_CUT = "line-cut"
     FILE_CUT = "file-cut"
     NOT_UTF8 = "not-utf8"
