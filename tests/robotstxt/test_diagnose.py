@@ -190,6 +190,87 @@ def _diagnostics(
         "# a\n# \ufeffb", 2, DiagnosticKind.BYTE_ORDER_MARK,
         "byte order mark that is not at the start of the file"
     ),
+    "open escape": (
+        _GROUP + "Disallow: /é/%2", 2, DiagnosticKind.OPEN_ESCAPE,
+        (
+            "the '%' in '/é/%2' is not followed by two hexadecimal digits, so it also"
+            " matches the start of an escape such as %20: write %25 for a percent sign"
+        ),
+    ),
+    "two patterns with a comma": (
+        _GROUP + "Disallow: /a, /b", 2, DiagnosticKind.SEVERAL_PATTERNS,
+        (
+            "'/a, /b' is one pattern, which contains a space: to specify several"
+            " patterns, give each its own line"
+        ),
+    ),
+    "two patterns with a space": (
+        _GROUP + "Disallow: /a /b", 2, DiagnosticKind.SEVERAL_PATTERNS,
+        (
+            "'/a /b' is one pattern, which contains a space: to specify several"
+            " patterns, give each its own line"
+        ),
+    ),
+    "slashes instead of a number sign": (
+        _GROUP + "Disallow: /a // all", 2, DiagnosticKind.COMMENT_SIGN,
+        "only '#' starts a comment, so the pattern is '/a // all': write '#' instead"
+    ),
+    "semicolon instead of a number sign": (
+        _GROUP + "Disallow: /a ;all", 2, DiagnosticKind.COMMENT_SIGN,
+        "only '#' starts a comment, so the pattern is '/a ;all': write '#' instead"
+    ),
+    "line that starts with slashes": (
+        "  // Disallow: /a", 1, DiagnosticKind.COMMENT_SIGN,
+        "only '#' starts a comment: put it at the start of the line"
+    ),
+    "line that starts with a semicolon": (
+        "; all", 1, DiagnosticKind.COMMENT_SIGN,
+        "only '#' starts a comment: put it at the start of the line"
+    ),
+    "two directives without a line end": (
+        "User-agent: a\nDisallow: /aDisallow: /b", 2, DiagnosticKind.JOINED_LINES,
+        "'Disallow: /b' is read as part of this line: start a new line there"
+    ),
+    "next group without a line end": (
+        _GROUP + "Crawl-delay: 1User-agent: *", 2, DiagnosticKind.JOINED_LINES,
+        "'User-agent: *' is read as part of this line: start a new line there"
+    ),
+    "empty rule without a line end": (
+        "User-agent: *Disallow:\nSitemap: http://h.test/", 1,
+        DiagnosticKind.JOINED_LINES,
+        "'Disallow:' is read as part of this line: start a new line there"
+    ),
+    "line end written as text": (
+        "\nUser-agent: *\\nDisallow: /\n", 2, DiagnosticKind.JOINED_LINES,
+        "the whole file is on one line: put each directive on its own line"
+    ),
+    "whole file in one comment": (
+        "# all User-agent: * Disallow: /", 1, DiagnosticKind.JOINED_LINES,
+        "the whole file is on one line: put each directive on its own line"
+    ),
+    "URL alone": (
+        "User-agent: a\nhttps://h.test/s.xml", 2, DiagnosticKind.BARE_URL,
+        "a URL alone has no effect: for a sitemap, write 'Sitemap:' before it"
+    ),
+    "file that is only a URL": (
+        "\nhttps://h.test/robots.txt\n", 2, DiagnosticKind.BARE_URL,
+        (
+            "a URL alone has no effect: for a sitemap, write 'Sitemap:' before it;"
+            " to use the rules at that URL, redirect to it"
+        ),
+    ),
+    "no-break space in a path": (
+        _GROUP + "Disallow: /a\xa0", 2, DiagnosticKind.INVISIBLE_CHARACTER,
+        "crawlers read the invisible character U+00A0 as part of the line: delete it"
+    ),
+    "directional mark in a path": (
+        _GROUP + "Disallow: /א\u200e", 2, DiagnosticKind.INVISIBLE_CHARACTER,
+        "crawlers read the invisible character U+200E as part of the line: delete it"
+    ),
+    "joiner after ASCII": (
+        _GROUP + "Disallow: /a\u200d", 2, DiagnosticKind.INVISIBLE_CHARACTER,
+        "crawlers read the invisible character U+200D as part of the line: delete it"
+    ),
     "second delay": (
         _GROUP + "Crawl-delay: 1\nCrawl-delay: 2", 3, DiagnosticKind.SECOND_RATE,
         (
@@ -204,6 +285,54 @@ def _diagnostics(
             "line 2 already sets the request-rate, so this line has no effect:"
             " remove one of the two lines"
         ),
+    ),
+    "several sitemaps": (
+        "Sitemap: http://h.test/a, http://h.test/b", 1,
+        DiagnosticKind.SEVERAL_SITEMAPS,
+        (
+            "several sitemaps on one line, which many crawlers read as one URL:"
+            " give each its own line"
+        ),
+    ),
+    "sitemap with two schemes": (
+        "Sitemap: https://https://h.test/", 1, DiagnosticKind.BAD_SITEMAP,
+        (
+            "expected a URL with a full host name, such as"
+            " https://example.com/sitemap.xml, got 'https://https://h.test/'"
+        ),
+    ),
+    "sitemap with an invalid port": (
+        "Sitemap: https://h.test:99999/é", 1, DiagnosticKind.BAD_SITEMAP,
+        (
+            "expected a URL with a full host name, such as"
+            " https://example.com/sitemap.xml, got 'https://h.test:99999/é'"
+        ),
+    ),
+    "signal without a known category": (
+        "Content-Signal: ai_train=no", 1, DiagnosticKind.BAD_USAGE_PREFERENCE,
+        "expected signals such as ai-train=no, got 'ai_train=no'"
+    ),
+    "signals without a comma": (
+        "Content-Signal: search=yes ai-train=no", 1,
+        DiagnosticKind.BAD_USAGE_PREFERENCE,
+        "expected signals such as ai-train=no, got 'search=yes ai-train=no'"
+    ),
+    "usage preference of another vocabulary": (
+        _GROUP + "Content-Usage: /a train-ai=no", 2,
+        DiagnosticKind.BAD_USAGE_PREFERENCE,
+        "expected categories with y or n, such as train-ai=n, got '/a train-ai=no'"
+    ),
+    "usage preference that is not a dictionary": (
+        _GROUP + "Content-Usage: train-ai=n;;", 2, DiagnosticKind.BAD_USAGE_PREFERENCE,
+        "expected categories with y or n, such as train-ai=n, got 'train-ai=n;;'"
+    ),
+    "usage preference without a value": (
+        _GROUP + "Content-Usage: train-ai", 2, DiagnosticKind.BAD_USAGE_PREFERENCE,
+        "expected categories with y or n, such as train-ai=n, got 'train-ai'"
+    ),
+    "relative license": (
+        "License: /l.xml", 1, DiagnosticKind.BAD_USAGE_PREFERENCE,
+        "expected an absolute URL, got '/l.xml'"
     ),
     "relative sitemap": (
         "\nSitemap: /s.xml", 2, DiagnosticKind.RELATIVE_SITEMAP,
@@ -322,16 +451,21 @@ def test_docs_list_every_kind_with_its_severity() -> None:
         b"<html>\nDisallow: /\nUser-agent: (\nUser-agent: a/1\nhost: \xff\n"
         b"User-agent: b\nDisalow: /\nAllow: x\nSitemap: s\nCrawl-delay: x\n"
         b"Request-rate: x\nAllow: /a#b\nAllow: /a\nDisallow: /a*\nAllow: /b\n"
-        b"Disallow: /b\nCrawl-delay: 1\n#\0\n#\xef\xbb\xbf\n" + b"#" * 17_000 + b"\n#"
+        b"Disallow: /b\nDisallow: /%\nDisallow: /d /e\nDisallow: /f;\xc2\xad\n"
+        b"Sitemap: http://h/ http://h.test/\nCrawl-delay: 1\n"
+        b"License: l\nAllow: /Allow: /\n#\0\n#\xef\xbb\xbf\n" + b"#" * 17_000 + b"\n#"
     )
 
     robots = RobotsTxt.parse(body, dialect=Dialect.GOOGLE, max_bytes=len(body) - 1)
     diagnostics = robots.diagnostics
+    others = RobotsTxt.parse(b"; a\nhttp://h.test/").diagnostics  # not on a page
     page, _ = _PAGE.read_text(encoding="utf-8").split("## Findings about the response")
 
     rows = re.findall(r"^### (.+)\n\n\*\*(\w+)\.\*\*$", page, re.MULTILINE)
     assert [kind for kind, _ in rows] == [kind.value for kind in DiagnosticKind]
-    assert dict(rows) == {each.kind.value: each.severity.value for each in diagnostics}
+    assert dict(rows) == {
+        each.kind.value: each.severity.value for each in (*diagnostics, *others)
+    }
     lines = [each.line for each in diagnostics]
     assert lines == sorted(lines)
 

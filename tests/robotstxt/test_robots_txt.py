@@ -257,7 +257,7 @@ def test_match_contains_the_decisive_rule(agent: str, url: str, match: Match) ->
 def test_file_as_dict_is_json() -> None:
     robots = RobotsTxt.parse(
         "Host: h\nUser-agent: a\nCrawl-delay: 1\nRequest-rate: 1/5\nAllow: /é\n"
-        "License: l\nSitemap: /s"
+        "Noindex: l\nSitemap: /s"
     )
 
     assert json.loads(json.dumps(robots.as_dict())) == {
@@ -269,13 +269,13 @@ def test_file_as_dict_is_json() -> None:
                 "line": 2,
                 "crawl_delay": 1.0,
                 "request_rate": {"requests": 1, "seconds": 5.0},
-                "other_lines": [{"line": 6, "field": "license", "value": "l"}],
+                "other_lines": [{"line": 6, "field": "noindex", "value": "l"}],
             }
         ],
         "sitemaps": ["/s"],
         "other_lines": [
             {"line": 1, "field": "host", "value": "h"},
-            {"line": 6, "field": "license", "value": "l"},
+            {"line": 6, "field": "noindex", "value": "l"},
         ],
         "diagnostics": [
             {
@@ -287,6 +287,7 @@ def test_file_as_dict_is_json() -> None:
             }
             for line, column, severity, kind, message in (
                 (1, 1, "note", "unknown-field", "unknown field 'host'"),
+                (6, 1, "note", "unknown-field", "unknown field 'noindex'"),
                 (7, 10, "warning", "relative-sitemap",
                  "a sitemap must be an absolute URL"),
             )

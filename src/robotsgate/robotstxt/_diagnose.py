@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect, bisect_left
 from collections import Counter
 from itertools import chain, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from robotsgate.errors import InvalidURLError
 from robotsgate.robotstxt._agent_rules import tokens_by_sections
 from robotsgate.robotstxt._dialect import GOOGLE
 from robotsgate.robotstxt._lint import Diagnostic, DiagnosticKind, Severity
@@ -19,7 +21,14 @@ from robotsgate.robotstxt._records import (
     is_absolute_url,
     request_rate,
 )
-from robotsgate.robotstxt._usage_lines import CONTENT_USAGE, USAGE_FIELDS
+from robotsgate.robotstxt._usage_lines import (
+    CONTENT_SIGNAL,
+    CONTENT_USAGE,
+    LICENSE,
+    USAGE_FIELDS,
+)
+from robotsgate.robotstxt._usage_preferences import states_preference
+from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,6 +43,34 @@ _LONGEST_QUOTE = 80
 _MOST_COMPARISONS = 100_000
 
 _BYTE_ORDER_MARK = "\xef\xbb\xbf"
+
+# A no-break space, a soft hyphen, zero-width characters and directional marks. Joiners
+# are part of Persian and Indic words and of emoji, so only those after ASCII count.
+_INVISIBLE = re.compile(
+    "\xc2[\xa0\xad]|\xd8\x9c|\xe1\xa0\x8e|\xe2\x80[\x8b\x8e\x8f\xaa-\xae]"
+    "|\xe2\x81[\xa0-\xa4\xa6-\xa9]|(?<=[\\x00-\\x7f])\xe2\x80[\x8c\x8d]"
+)
+
+# What follows the colon distinguishes a directive from a path with such a name.
+_DIRECTIVE = re.compile(
+    r"(?:user-?agent[ \t]*:|(?:dis)?allow[ \t]*:[ \t]*[/*]|disallow[ \t]*:[ \t]*$"
+    r"|sitemap[ \t]*:[ \t]*https?://|(?:crawl-delay|request-rate)[ \t]*:[ \t]*[0-9])",
+    re.IGNORECASE | re.MULTILINE,
+)
+_FIELD_AT_START = re.compile(
+    r"[ \t]*(?:user-?agent|disallow|allow|sitemap|crawl-delay|request-rate)[ \t]*:",
+    re.IGNORECASE,
+)
+
+_OPEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+
+# A URL may contain two slashes or a semicolon, but no space.
+_COMMENT_SIGN = re.compile(r"(?:^|(?<=[ \t]))(?://(?=[ \t])|;)|(?<=[ \t])//")
+
+_SECOND_PATTERN = re.compile(r"(?<=[ \t])/")
+
+# The lookbehind keeps a long run of spaces from being searched again and again.
+_BETWEEN_SITEMAPS = re.compile(r"(?<![\s,])[\s,]++(?=[A-Za-z][A-Za-z0-9+.-]*+://)")
 
 _RATES = {
     LineKind.CRAWL_DELAY: crawl_delay_seconds,
@@ -51,13 +88,24 @@ _BAD_RATES = {
     ),
 }
 
+_USAGE_EXAMPLES = {
+    CONTENT_USAGE: "categories with y or n, such as train-ai=n",
+    CONTENT_SIGNAL: "signals such as ai-train=no",
+    LICENSE: "an absolute URL",
+}
+
 _WITHOUT_EFFECT = {
     DiagnosticKind.DUPLICATE_RULE: "this rule repeats {}",
     DiagnosticKind.TIED_RULE: "{} allows the same URLs, and allow wins a tie",
     DiagnosticKind.OVERRULED_RULE: "{} says the opposite and always wins",
 }
 
-_ERRORS = {DiagnosticKind.MISSPELT_FIELD, DiagnosticKind.NO_COLON, DiagnosticKind.NUL}
+_ERRORS = {
+    DiagnosticKind.JOINED_LINES,
+    DiagnosticKind.MISSPELT_FIELD,
+    DiagnosticKind.NO_COLON,
+    DiagnosticKind.NUL,
+}
 _NOTES = {
     DiagnosticKind.CUT_PRODUCT_TOKEN,
     DiagnosticKind.DUPLICATE_RULE,
@@ -96,16 +144,22 @@ def diagnostics(
     or `None`.
     """
     whole_lines, lines = text.split("\n"), grammar.counted_text(text).split("\n")
+    is_page, is_alone = text.lstrip()[:1] == "<", "\n" not in text.strip()
+    joined = [*_about_joined_lines(outline, text)]
     told = [
-        *_about_the_file(text, is_cut=is_cut, encoding=encoding),
+        *_about_the_file(is_page=is_page, is_cut=is_cut, encoding=encoding),
         *_about_octets(whole_lines, lines),
         *_about_lines_outside(records[0]),
         *_about_sections(outline, records[1:], lines, grammar),
     ]
     for read in records:
         told += _about_rates(read)
-        told += _about_fields(read, lines)
+        told += _about_usage(read)
+        told += _about_fields(read, lines, is_alone=is_alone, is_page=is_page)
         told += _about_sitemaps(read)
+    # Whatever else is odd about a joined line is a consequence.
+    lines_joined = {line for line, *_ in joined}
+    told = [*joined, *(one for one in told if one[0] not in lines_joined)]
     return tuple(
         Diagnostic(
             line=line,
@@ -149,7 +203,7 @@ def _quote_text(text: str) -> str:
 
 
 def _about_the_file(
-    text: str, *, is_cut: bool, encoding: str | None
+    *, is_page: bool, is_cut: bool, encoding: str | None
 ) -> Iterator[_Told]:
     if is_cut:
         message = "the file is too long: only its beginning is read"
@@ -157,7 +211,7 @@ def _about_the_file(
     if encoding is not None:
         message = f"the file is in {encoding}, which many crawlers cannot read"
         yield 0, _WHOLE, DiagnosticKind.NOT_UTF8, message
-    if text.lstrip()[:1] == "<":
+    if is_page:
         message = "this looks like an HTML page, not a robots.txt"
         yield 0, _WHOLE, DiagnosticKind.LOOKS_LIKE_HTML, message
 
@@ -188,6 +242,42 @@ def _about_octets(lines: Sequence[str], counted: Sequence[str]) -> Iterator[_Tol
                 DiagnosticKind.BYTE_ORDER_MARK,
                 "byte order mark that is not at the start of the file",
             )
+        if not line.isascii():
+            yield from _about_invisible(line, number)
+
+
+def _about_invisible(line: str, number: int) -> Iterator[_Told]:
+    """Report the first invisible character in a record whose field is known."""
+    record = line.partition("#")[0]
+    match = _INVISIBLE.search(record)
+    if match is None:
+        return
+    key = lower(_INVISIBLE.sub("", record.partition(":")[0])).strip()
+    if GOOGLE.field(key) is LineKind.OTHER:
+        return
+    code = f"U+{ord(readable(match[0])):04X}"
+    message = f"crawlers read the invisible character {code} as part of the line:"
+    message += " delete it"
+    yield number, match.start() + 1, DiagnosticKind.INVISIBLE_CHARACTER, message
+
+
+def _about_joined_lines(outline: Outline, text: str) -> Iterator[_Told]:
+    """Report lines that contain two directives."""
+    alone = text.strip()
+    if "\n" not in alone and len(_DIRECTIVE.findall(alone)) > 1:
+        number = text[: text.find(alone)].count("\n") + 1
+        message = "the whole file is on one line: put each directive on its own line"
+        yield number, _WHOLE, DiagnosticKind.JOINED_LINES, message
+        return
+    for number, line in enumerate(outline.text.split("\n"), 1):
+        field = _FIELD_AT_START.match(line)
+        match = field and _DIRECTIVE.search(line, field.end())
+        if match:
+            directive = _quote(line[match.start() :])
+            message = (
+                f"{directive} is read as part of this line: start a new line there"
+            )
+            yield number, match.start() + 1, DiagnosticKind.JOINED_LINES, message
 
 
 def _about_agents(
@@ -304,6 +394,22 @@ def _about_pattern(
     pattern: str, spelt: str
 ) -> Iterator[tuple[int, DiagnosticKind, str]]:
     """The problems of a pattern, with their index in it."""
+    escape = _OPEN_ESCAPE.search(pattern)
+    if escape:
+        message = f"the '%' in {_quote(pattern)} is not followed by two hexadecimal"
+        message += " digits, so it also matches the start of an escape such as %20:"
+        message += " write %25 for a percent sign"
+        yield escape.start(), DiagnosticKind.OPEN_ESCAPE, message
+    comment = _COMMENT_SIGN.search(pattern)
+    second = _SECOND_PATTERN.search(pattern)
+    if comment:
+        message = f"only '#' starts a comment, so the pattern is {_quote(pattern)}"
+        message += ": write '#' instead"
+        yield comment.start(), DiagnosticKind.COMMENT_SIGN, message
+    elif second:
+        message = f"{_quote(pattern)} is one pattern, which contains a space: to"
+        message += " specify several patterns, give each its own line"
+        yield second.start(), DiagnosticKind.SEVERAL_PATTERNS, message
     literal = spelt.partition("*")[0].partition("?")[0]
     if pattern[0] not in "/*":
         message = f"{_quote(pattern)} does not start with / or *, so it matches nothing"
@@ -480,14 +586,38 @@ def _about_rates(records: Records) -> Iterator[_Told]:
             yield line, _VALUE, kind, message
 
 
-def _about_fields(records: Records, lines: Sequence[str]) -> Iterator[_Told]:
-    """Report lines without a known field."""
+def _about_usage(records: Records) -> Iterator[_Told]:
+    for field, value, line in records.others:
+        if field in USAGE_FIELDS and not states_preference(field, value):
+            message = f"expected {_USAGE_EXAMPLES[field]}, got {_quote(value)}"
+            yield line, _VALUE, DiagnosticKind.BAD_USAGE_PREFERENCE, message
+
+
+def _about_fields(
+    records: Records, lines: Sequence[str], *, is_alone: bool, is_page: bool
+) -> Iterator[_Told]:
+    """Report lines without a known field.
+
+    `is_alone` if the file has just one line, and `is_page` if it is an HTML page, in
+    which scripts have comments.
+    """
     keys = {line: key for key, _, line in records.others if key not in USAGE_FIELDS}
     keys |= {line: key for key, line in records.misspelt}
     keys |= dict.fromkeys(records.void, "")
     for number, key in keys.items():
-        record = lines[number - 1].partition("#")[0]
-        yield number, _FIELD, *_about_field(key, record)
+        record = lines[number - 1].partition("#")[0].lstrip()
+        if record.startswith(("//", ";")) and not is_page:
+            message = "only '#' starts a comment: put it at the start of the line"
+            yield number, _FIELD, DiagnosticKind.COMMENT_SIGN, message
+        elif record.startswith(("http://", "https://")) and not is_page:
+            message = (
+                "a URL alone has no effect: for a sitemap, write 'Sitemap:' before it"
+            )
+            if is_alone:
+                message += "; to use the rules at that URL, redirect to it"
+            yield number, _FIELD, DiagnosticKind.BARE_URL, message
+        else:
+            yield number, _FIELD, *_about_field(key, record)
 
 
 def _about_field(key: str, record: str) -> tuple[DiagnosticKind, str]:
@@ -503,7 +633,27 @@ def _about_field(key: str, record: str) -> tuple[DiagnosticKind, str]:
 
 
 def _about_sitemaps(records: Records) -> Iterator[_Told]:
-    for value, line in records.sitemaps:
+    for written, line in records.sitemaps:
+        value = readable(written)
         if not is_absolute_url(value):
             message = "a sitemap must be an absolute URL"
             yield line, _VALUE, DiagnosticKind.RELATIVE_SITEMAP, message
+            continue
+        urls = _BETWEEN_SITEMAPS.split(value)
+        if len(urls) > 1:
+            message = "several sitemaps on one line, which many crawlers read as one"
+            message += " URL: give each its own line"
+            yield line, _VALUE, DiagnosticKind.SEVERAL_SITEMAPS, message
+        broken = next((url for url in urls if not _is_usable_sitemap(url)), None)
+        if broken is not None:
+            message = "expected a URL with a full host name, such as"
+            message += f" https://example.com/sitemap.xml, got {_quote_text(broken)}"
+            yield line, _VALUE, DiagnosticKind.BAD_SITEMAP, message
+
+
+def _is_usable_sitemap(url: str) -> bool:
+    try:
+        host = Origin.from_url(url).host
+    except InvalidURLError:
+        return False
+    return "." in host or host.startswith("[")

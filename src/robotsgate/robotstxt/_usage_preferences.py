@@ -34,7 +34,7 @@ from robotsgate.robotstxt._usage_lines import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.robotstxt._headers import HeadersLike
@@ -107,8 +107,8 @@ class UsagePreferences(JSONValue):
 
 _HEADERS = (CONTENT_USAGE, CONTENT_SIGNAL)
 
-_USAGES = ("train-ai", "search")
 _Y_OR_N = {"y": Preference.ALLOW, "n": Preference.DISALLOW}
+_USAGES = {"train-ai": _Y_OR_N, "search": _Y_OR_N}
 _WHITE_SPACE = re.compile("[ \t]")
 
 _YES_OR_NO = {"yes": Preference.ALLOW, "no": Preference.DISALLOW}
@@ -169,6 +169,23 @@ def usage_preferences(
     )
 
 
+def states_preference(field: str, value: str) -> bool:
+    """Whether all of a usage line can be used, for diagnostics.
+
+    That is, it names at least one known category, and gives a known value to each.
+    Unknown categories may be from a later version.
+    """
+    if field == LICENSE:
+        return is_absolute_url(value)
+    if field == CONTENT_USAGE:
+        _, dictionary = _path_and_dictionary(value)
+        vocabulary, members = _USAGES, _members(dictionary.encode("latin-1"))
+    else:
+        vocabulary, members = _SIGNALS, [*_signal_members(value)]
+    words = [(vocabulary[one], word) for one, word in members if one in vocabulary]
+    return bool(words) and all(word in known for known, word in words)
+
+
 def _in_rules(
     rules: Iterable[tuple[str, int]], target: str, grammar: Grammar
 ) -> list[Statement]:
@@ -210,10 +227,21 @@ def _path_and_dictionary(value: str) -> tuple[str, str]:
 
 
 def _statements(dictionary: bytes, line: int | None) -> list[Statement]:
-    """The statements in an RFC 9651 §3.2 dictionary (vocab-08, "Processing Algorithm").
+    """The statements in a dictionary; members with values other than y and n are not.
 
-    An invalid dictionary is ignored, as is any member whose value is not the token y or
-    n.
+    vocab-08, "Processing Algorithm".
+    """
+    return [
+        (category, preference, line)
+        for category, word in _members(dictionary)
+        if (preference := _Y_OR_N.get(word)) is not None
+    ]
+
+
+def _members(dictionary: bytes) -> list[tuple[str, str]]:
+    """The (category, value) pairs of an RFC 9651 §3.2 dictionary.
+
+    An invalid dictionary has none. A value that is not a token becomes "".
     """
     # Imported here, because few files have such a line.
     from http_sf import StructuredFieldError, Token, parse  # noqa: PLC0415
@@ -225,10 +253,8 @@ def _statements(dictionary: bytes, line: int | None) -> list[Statement]:
     # `parse` is typed for all kinds of fields. A member is (value, parameters).
     members = cast("Mapping[str, tuple[object, object]]", parsed)
     return [
-        (category, preference, line)
+        (category, str(value) if isinstance(value, Token) else "")
         for category, (value, _) in members.items()
-        if isinstance(value, Token)
-        and (preference := _Y_OR_N.get(str(value))) is not None
     ]
 
 
@@ -237,10 +263,16 @@ def _signals(stated: Iterable[tuple[str, int | None]]) -> list[Statement]:
     return [
         (category, preference, line)
         for value, line in stated
-        for signal in value.lower().split(",")
-        for category, _, word in [map(str.strip, signal.partition("="))]
+        for category, word in _signal_members(value)
         if (preference := _SIGNALS.get(category, {}).get(word)) is not None
     ]
+
+
+def _signal_members(value: str) -> Iterator[tuple[str, str]]:
+    """The (category, value) pairs of a Content-Signal line or header."""
+    for signal in value.lower().split(","):
+        category, _, word = signal.partition("=")
+        yield category.strip(), word.strip()
 
 
 def _most_restrictive(
