@@ -23,6 +23,7 @@ def _diagnostics(
     dialect: Dialect = Dialect.RFC9309,
     max_bytes: int | None = 512_000,
 ) -> list[tuple[int, DiagnosticKind, str]]:
+    body = body.encode() if isinstance(body, str) else body  # a str may be a URL
     robots = RobotsTxt.parse(body, dialect=dialect, max_bytes=max_bytes)
     return [(each.line, each.kind, each.message) for each in robots.diagnostics]
 

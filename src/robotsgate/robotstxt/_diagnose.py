@@ -9,7 +9,6 @@ from itertools import chain, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from robotsgate.errors import InvalidURLError
 from robotsgate.robotstxt._agent_rules import tokens_by_sections
 from robotsgate.robotstxt._dialect import GOOGLE
 from robotsgate.robotstxt._lint import Diagnostic, DiagnosticKind, Severity
@@ -19,7 +18,9 @@ from robotsgate.robotstxt._pattern import matches
 from robotsgate.robotstxt._records import (
     crawl_delay_seconds,
     is_absolute_url,
+    is_usable_sitemap,
     request_rate,
+    sitemap_urls,
 )
 from robotsgate.robotstxt._usage_lines import (
     CONTENT_SIGNAL,
@@ -28,7 +29,6 @@ from robotsgate.robotstxt._usage_lines import (
     USAGE_FIELDS,
 )
 from robotsgate.robotstxt._usage_preferences import states_preference
-from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -68,9 +68,6 @@ _OPEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _COMMENT_SIGN = re.compile(r"(?:^|(?<=[ \t]))(?://(?=[ \t])|;)|(?<=[ \t])//")
 
 _SECOND_PATTERN = re.compile(r"(?<=[ \t])/")
-
-# The lookbehind keeps a long run of spaces from being searched again and again.
-_BETWEEN_SITEMAPS = re.compile(r"(?<![\s,])[\s,]++(?=[A-Za-z][A-Za-z0-9+.-]*+://)")
 
 _RATES = {
     LineKind.CRAWL_DELAY: crawl_delay_seconds,
@@ -639,21 +636,13 @@ def _about_sitemaps(records: Records) -> Iterator[_Told]:
             message = "a sitemap must be an absolute URL"
             yield line, _VALUE, DiagnosticKind.RELATIVE_SITEMAP, message
             continue
-        urls = _BETWEEN_SITEMAPS.split(value)
+        urls = sitemap_urls(value)
         if len(urls) > 1:
             message = "several sitemaps on one line, which many crawlers read as one"
             message += " URL: give each its own line"
             yield line, _VALUE, DiagnosticKind.SEVERAL_SITEMAPS, message
-        broken = next((url for url in urls if not _is_usable_sitemap(url)), None)
+        broken = next((url for url in urls if not is_usable_sitemap(url)), None)
         if broken is not None:
             message = "expected a URL with a full host name, such as"
             message += f" https://example.com/sitemap.xml, got {_quote_text(broken)}"
             yield line, _VALUE, DiagnosticKind.BAD_SITEMAP, message
-
-
-def _is_usable_sitemap(url: str) -> bool:
-    try:
-        host = Origin.from_url(url).host
-    except InvalidURLError:
-        return False
-    return "." in host or host.startswith("[")
