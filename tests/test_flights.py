@@ -9,7 +9,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from robotsgate._flights import Flights
+from robotsgate._flights import Flights, Threads
 from tests.checking.builders import let_others_run
 
 pytestmark = pytest.mark.anyio
@@ -340,3 +340,8 @@ async def test_work_cancelled_from_outside_raises() -> None:
 
     with pytest.raises(RuntimeError, match="but not by the checker"):
         await flights.result_of("key", work)
+
+
+async def test_error_in_a_thread_is_raised_to_its_caller() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await Threads(1).result_of(lambda: 1 / 0)

@@ -168,7 +168,7 @@ class Flights(Generic[_Result]):
         Raises:
             RuntimeError: the owner belongs to another event loop.
         """
-        here = _call_soon()
+        here = current_call_soon()
         # In one step, because the loops may be in different threads.
         if self.first_loop.setdefault("call_soon", here) != here:
             raise RuntimeError(
@@ -263,7 +263,7 @@ class Flights(Generic[_Result]):
                     self._on_end(key, flight)
             flight.over_event.set()
 
-        flight.call_soon = _call_soon()
+        flight.call_soon = current_call_soon()
         trio = _trio()
         if trio is not None:
             context = contextvars.copy_context()
@@ -287,7 +287,7 @@ def _trio() -> Any:  # noqa: ANN401 (trio may not be installed)
     return trio if trio is not None and trio.lowlevel.in_trio_task() else None
 
 
-def _call_soon() -> Callable[..., object]:
+def current_call_soon() -> Callable[..., object]:
     """The current event loop's method that schedules a call from any thread."""
     trio = _trio()
     if trio is None:
@@ -340,7 +340,7 @@ class Threads:
 
     def _release_after(self, future: Future[Any]) -> None:
         """Free the slot that `future` occupies when its thread ends."""
-        call = _call_soon()
+        call = current_call_soon()
 
         def release(_: object) -> None:
             with suppress(RuntimeError):  # the loop has ended

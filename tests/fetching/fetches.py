@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import anyio
 
 from robotsgate.caching._address_guard import FetchGuard, GuardRules
 from robotsgate.caching._policy import Policy
+from robotsgate.fetching._fetcher import OwnFetch
 from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
+from robotsgate.fetching._threads import DaemonThreads
 from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
@@ -39,10 +42,36 @@ def guard(policy: Policy | None = None) -> FetchGuard:
     return FetchGuard(GuardRules(policy or Policy()))
 
 
+def fetch_of(url: str, *, threads: DaemonThreads | None = None) -> OwnFetch:
+    """A fetch without a deadline that has not connected to anything yet."""
+    return OwnFetch(
+        guard=guard(),
+        policy=Policy(),
+        threads=threads or DaemonThreads(1),
+        deadline=math.inf,
+        origin=Origin.from_url(url),
+    )
+
+
+def fetcher_of(
+    client: object | None = None,
+    *,
+    policy: Policy | None = None,
+    max_concurrent_fetches: int = 100,
+) -> RobotsTxtFetcher:
+    """A fetcher as a checker creates it."""
+    return RobotsTxtFetcher(
+        client,
+        user_agent=USER_AGENT,
+        policy=policy or Policy(),
+        max_concurrent_fetches=max_concurrent_fetches,
+    )
+
+
 async def fetched(
     url: str, *, policy: Policy | None = None, client: object | None = None
 ) -> Outcome:
     """The outcome of fetching the robots.txt for `url` once."""
-    fetcher = RobotsTxtFetcher(client, user_agent=USER_AGENT, policy=policy or Policy())
+    fetcher = fetcher_of(client, policy=policy)
     with anyio.fail_after(PATIENCE_SECONDS):
         return await fetcher.fetch(Origin.from_url(url))

@@ -18,8 +18,9 @@ from robotsgate.fetching import _dialling
 from robotsgate.fetching._direct import DirectFetcher
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Mapping, Sequence
 
+    from robotsgate.fetching._fetcher import OwnFetch
     from robotsgate.urls._address_class import IPAddress
     from tests.servers.loopback import LoopbackServer
 
@@ -55,7 +56,11 @@ class Switchboard:
         """A fetcher that uses this network."""
         return DirectFetcher(resolve=self.resolve, connect=self.connect)
 
-    async def resolve(self, host: str, _port: int) -> Sequence[IPAddress]:
+    async def resolve(self, fetch: OwnFetch) -> Awaitable[Sequence[IPAddress]]:
+        """Begin to resolve the host of `fetch`."""
+        return self.addresses(fetch.dialled_host)
+
+    async def addresses(self, host: str) -> Sequence[IPAddress]:
         """The addresses of `host`."""
         await anyio.lowlevel.checkpoint()
         self.looked_up.append(host)

@@ -1,24 +1,21 @@
 from __future__ import annotations
 
 import socket
-import threading
-from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import anyio
-import anyio.to_thread
 import pytest
 
-from robotsgate.fetching import _dialling
 from robotsgate.fetching._dialling import SocketStream, connect_to_any, resolve
-from tests.fetching.fetches import PATIENCE_SECONDS
+from tests.fetching.fetches import PATIENCE_SECONDS, fetch_of
 from tests.fetching.switchboard import Switchboard
 from tests.servers.answers import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from robotsgate.urls._address_class import IPAddress
     from tests.servers.loopback import LoopbackServer
 
     Serve = Callable[..., LoopbackServer]
@@ -30,19 +27,24 @@ V6 = ["2606:4700::1111", "2001:4860:4860::8888"]
 
 
 async def dial(board: Switchboard, name: str = "a.test") -> SocketStream:
-    addresses = await board.resolve(name, 80)
+    addresses = await board.addresses(name)
     return await connect_to_any(addresses, 80, board.connect)
 
 
+async def resolved(host: str) -> Sequence[IPAddress]:
+    with anyio.fail_after(PATIENCE_SECONDS):
+        return await (await resolve(fetch_of(f"http://{host}/")))
+
+
 @pytest.mark.parametrize(
-    ("host", "address"), [("127.0.0.1", "127.0.0.1"), ("::1", "::1")]
+    ("host", "address"), [("127.0.0.1", "127.0.0.1"), ("[::1]", "::1")]
 )
 async def test_literal_address_resolves_to_itself(host: str, address: str) -> None:
-    assert await resolve(host, 80) == [ip_address(address)]
+    assert await resolved(host) == [ip_address(address)]
 
 
 async def test_name_is_resolved_by_the_system() -> None:
-    addresses = await resolve("localhost", 80)
+    addresses = await resolved("localhost")
 
     assert {address.is_loopback for address in addresses} == {True}
     assert len(set(addresses)) == len(addresses)
@@ -50,7 +52,22 @@ async def test_name_is_resolved_by_the_system() -> None:
 
 async def test_name_that_does_not_exist_raises() -> None:
     with pytest.raises(socket.gaierror):
-        await resolve("name.invalid", 80)
+        await resolved("name.invalid")
+
+
+async def test_replacement_for_the_system_gets_what_callers_usually_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[object] = []
+
+    def look_up(*args: object, **options: object) -> list[object]:
+        calls.append((args, options))
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (V4[0], 80))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+
+    assert await resolved("a.test") == [ip_address(V4[0])]
+    assert calls == [(("a.test", 80), {"type": socket.SOCK_STREAM})]
 
 
 async def test_first_address_that_answers_is_used(serve: Serve) -> None:
@@ -165,60 +182,3 @@ async def test_cancellation_after_connecting_closes_the_connection() -> None:
     assert scope.cancelled_caught
     assert streams[1].is_closed
     streams[0].close()
-
-
-async def test_hanging_lookups_do_not_hold_up_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """There are more of them than asyncio has resolver threads (at most 32)."""
-    may_answer = threading.Event()
-
-    def answer(host: bytes, *_: object, **__: object) -> list[object]:
-        if host.startswith(b"silent"):
-            may_answer.wait(PATIENCE_SECONDS)
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", 80))]
-
-    monkeypatch.setattr(socket, "getaddrinfo", answer)
-    async with anyio.create_task_group() as group:
-        for number in range(50):
-            group.start_soon(partial(resolve, f"silent{number}.test", 80))
-        await anyio.wait_all_tasks_blocked()
-        addresses = await resolve("quick.test", 80)
-        group.cancel_scope.cancel()
-        may_answer.set()
-
-    assert addresses == [ip_address("93.184.216.34")]
-
-
-async def test_number_of_threads_for_hanging_lookups_is_limited(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Every abandoned lookup used to leave a thread behind; now later lookups wait."""
-    monkeypatch.setattr(_dialling, "_MOST_LOOK_UPS", 2)
-    hosts: list[bytes] = []
-    has_started, may_answer = threading.Semaphore(0), threading.Event()
-
-    def answer(host: bytes, *_: object, **__: object) -> list[object]:
-        hosts.append(host)
-        has_started.release()
-        may_answer.wait(PATIENCE_SECONDS)
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", 80))]
-
-    monkeypatch.setattr(socket, "getaddrinfo", answer)
-    async with anyio.create_task_group() as group:
-        for _ in range(2):
-            group.start_soon(resolve, "silent.test", 80)
-            await anyio.to_thread.run_sync(
-                partial(has_started.acquire, timeout=PATIENCE_SECONDS)
-            )
-        group.cancel_scope.cancel()
-    for _ in range(4):
-        with anyio.move_on_after(0.05):
-            await resolve("silent.test", 80)
-    started = len(hosts)
-    may_answer.set()
-    with anyio.fail_after(PATIENCE_SECONDS):
-        await resolve("quick.test", 80)
-
-    assert started == 2
-    assert hosts[2:] == [b"quick.test"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
@@ -11,20 +10,17 @@ import pytest
 
 from robotsgate import AddressGuard, FailureKind, Policy
 from robotsgate.caching._outcome import Answered, Failed
-from robotsgate.fetching._fetcher import OwnFetch, own_fetch
+from robotsgate.fetching._fetcher import own_fetch
 from robotsgate.fetching._ftp import FtpFetcher, _Session
-from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
-from robotsgate.urls._origin import Origin
-from tests.fetching.fetches import PATIENCE_SECONDS, RULES, fetched, guard
+from tests.fetching.fetches import PATIENCE_SECONDS, RULES, fetch_of, fetched
+from tests.fetching.switchboard import Switchboard
 from tests.servers.ftp import FtpPart, FtpServer
 from tests.servers.loopback import Connection, LoopbackServer, dead_port
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from robotsgate.fetching._fetcher import FetchedResponse
-    from robotsgate.urls._address_class import IPAddress
 
 pytestmark = pytest.mark.anyio
 
@@ -58,19 +54,13 @@ async def test_guard_also_applies_to_ftp(tmp_path: Path) -> None:
 
 async def retrieve(url: str, *addresses: str) -> FetchedResponse:
     """Fetch `url` from a host whose name resolves to `addresses`."""
-
-    origin = Origin.from_url(url.replace("127.0.0.1", "files.example"))
-
-    async def resolve(host: str, port: int) -> Sequence[IPAddress]:
-        assert (host, port) == ("files.example", origin.port)
-        return [ip_address(address) for address in addresses]
-
-    fetch = OwnFetch(guard=guard(), policy=Policy(), deadline=math.inf, origin=origin)
-    token = own_fetch.set(fetch)
+    url = url.replace("127.0.0.1", "files.example")
+    board = Switchboard({"files.example": [" ".join(addresses)]}, {})
+    token = own_fetch.set(fetch_of(url))
     try:
         with anyio.fail_after(PATIENCE_SECONDS):
-            return await FtpFetcher(resolve=resolve).get(
-                f"{origin}/robots.txt", (), max_bytes=512_001
+            return await FtpFetcher(resolve=board.resolve).get(
+                f"{url}/robots.txt", (), max_bytes=512_001
             )
     finally:
         own_fetch.reset(token)
@@ -110,21 +100,16 @@ async def test_hostile_reply_to_epsv_is_a_failure(reply: bytes) -> None:
     assert len(outcome.error) < 500
 
 
-async def test_number_of_threads_for_hanging_servers_is_limited() -> None:
+async def test_session_of_a_fetch_that_gives_up_ends() -> None:
     hanging = FtpPart(replies={"USER": Connection.hang})
 
     with LoopbackServer(hanging, reads_requests=False) as server:
-        fetcher = RobotsTxtFetcher(None, user_agent="Bot", policy=Policy())
-        origin = Origin.from_url(server.url.replace("http", "ftp"))
         async with anyio.create_task_group() as tasks:
-            for _ in range(40):
-                tasks.start_soon(fetcher.fetch, origin)
-            await anyio.to_thread.run_sync(server.has_accepted, 32)
-            waiting = fetcher._ftp._threads._places.statistics().tasks_waiting
+            tasks.start_soon(fetched, server.url.replace("http", "ftp"))
+            assert await anyio.to_thread.run_sync(server.has_accepted, 1)
             tasks.cancel_scope.cancel()
         is_left_alone = await anyio.to_thread.run_sync(server.is_left_alone)
 
-    assert waiting == 8
     assert is_left_alone
 
 

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import gzip
 import socket
+import ssl
+import threading
+from contextlib import ExitStack
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from unittest.mock import ANY
 
 import pytest
+import respx
 
 from robotsgate.caching._outcome import Answered, Failed, FailureKind, TooManyRedirects
 from robotsgate.caching._policy import Policy
-from tests.fetching.fetches import RULES, USER_AGENT, Followed, fetched
+from robotsgate.fetching._fetcher import OwnFetch
+from robotsgate.urls._origin import Origin
+from tests.fetching.fetches import (
+    PATIENCE_SECONDS,
+    RULES,
+    USER_AGENT,
+    Followed,
+    fetched,
+    fetcher_of,
+)
 from tests.servers.answers import (
     Raw,
     Reply,
@@ -327,3 +340,74 @@ async def test_name_that_does_not_resolve_is_a_failure(
     outcome = await fetched(f"http://{host}/")
 
     assert outcome == Failed(kind=FailureKind.NAME_RESOLUTION, error=ANY)
+
+
+# --- threads --------------------------------------------------------------------
+
+BLOCKING_CALLS = pytest.mark.parametrize(
+    "url",
+    [
+        pytest.param("http://a.test/", id="a lookup"),
+        pytest.param("http://mocked.test/", id="a lookup for a mock"),
+        pytest.param("https://127.0.0.1/", id="loading the certificate authorities"),
+        pytest.param("ftp://a.test/", id="a lookup for FTP"),
+        pytest.param("ftp://127.0.0.1/", id="an FTP session"),
+    ],
+)
+
+
+@BLOCKING_CALLS
+async def test_fetch_that_gets_no_thread_in_time_is_not_blamed_on_the_site(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OwnFetch, "queue_timeout", lambda _: 0)
+    fetcher = fetcher_of(max_concurrent_fetches=0)
+
+    with respx.mock if "mocked" in url else ExitStack():
+        outcome = await fetcher.fetch(Origin.from_url(url))
+
+    assert outcome == Failed(
+        kind=FailureKind.POOL, error="FetchFailedError: no thread was free in time"
+    )
+
+
+async def test_waiting_for_a_thread_is_limited_only_by_the_deadline() -> None:
+    policy = Policy(connect_timeout=0.001, fetch_deadline=0.1)
+    fetcher = fetcher_of(policy=policy, max_concurrent_fetches=0)
+
+    outcome = await fetcher.fetch(Origin.from_url("http://a.test/"))
+
+    assert outcome == Failed(kind=FailureKind.POOL, error=ANY)
+
+
+@BLOCKING_CALLS
+async def test_fetch_for_which_no_thread_can_be_started_is_not_blamed_on_the_site(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+
+    with respx.mock if "mocked" in url else ExitStack():
+        outcome = await fetched(url)
+
+    assert outcome == Failed(
+        kind=FailureKind.POOL, error="RuntimeError: can't start new thread"
+    )
+
+
+async def test_authorities_that_are_not_loaded_in_time_are_not_blamed_on_the_site(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    may_load = threading.Event()
+
+    def hang(**_: object) -> None:
+        may_load.wait(PATIENCE_SECONDS)
+
+    monkeypatch.setattr(ssl, "create_default_context", hang)
+
+    outcome = await fetched("https://127.0.0.1/", policy=Policy(fetch_deadline=0.05))
+    may_load.set()
+
+    assert outcome == Failed(kind=FailureKind.POOL, error=ANY)

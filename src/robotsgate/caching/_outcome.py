@@ -68,7 +68,7 @@ class FailureKind(enum.Enum):
     ADDRESS_REFUSED = "address-refused"
     """The address guard refused the address."""
     POOL = "pool"
-    """The connection pool of the caller's client was exhausted."""
+    """No connection of the caller's client was free in time, or no thread."""
     OTHER = "other"
     """Any other failure."""
 

@@ -96,7 +96,8 @@ class RobotsChecker:
             policy: how to treat status codes and outages, and which limits apply.
             dialect: the dialect for parsing robots.txt.
             max_origins: the maximum number of parsed origins in memory, ≥ 1.
-            max_concurrent_fetches: the maximum number of concurrent fetches, ≥ 1.
+            max_concurrent_fetches: the maximum number of concurrent fetches, ≥ 1. Host
+                names are looked up in at most four times as many threads.
             clock: the clock; tests can pass a different one.
             overrides: files to use instead of fetching robots.txt, for origins that you
                 own or that permit it; the keys are URLs on these origins.
@@ -119,7 +120,12 @@ class RobotsChecker:
         from robotsgate.fetching._robots_fetch import RobotsTxtFetcher  # noqa: PLC0415
 
         user_agent = user_agent_of(user_agent, client)
-        fetcher = RobotsTxtFetcher(client, user_agent=user_agent, policy=policy)
+        fetcher = RobotsTxtFetcher(
+            client,
+            user_agent=user_agent,
+            policy=policy,
+            max_concurrent_fetches=max_concurrent_fetches,
+        )
         self._reporter = reporter_for(on_event)
         self._live = LiveOrigins(
             max_origins=max_origins, policy=policy, dialect=dialect, overrides=overrides

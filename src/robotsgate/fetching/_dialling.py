@@ -23,17 +23,15 @@ from typing import TYPE_CHECKING
 
 import anyio
 import anyio.abc
-from anyio.lowlevel import RunVar
-
-from robotsgate._flights import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from robotsgate.fetching._fetcher import OwnFetch
     from robotsgate.urls._address_class import IPAddress
 
-Resolve = Callable[[str, int], Awaitable["Sequence[IPAddress]"]]
-"""Resolves a host name for use with a port."""
+Resolve = Callable[["OwnFetch"], Awaitable[Awaitable["Sequence[IPAddress]"]]]
+"""Begins to resolve the host of a fetch; the addresses can then be awaited."""
 
 Connect = Callable[[str, int], Awaitable["SocketStream"]]
 """Connects to an IP address and a port."""
@@ -44,34 +42,33 @@ _ATTEMPT_DELAY_SECONDS = 0.25
 MOST_ADDRESSES = 8
 """How many of a name's addresses to try; trying all could contact too many hosts."""
 
-# A name server that does not respond blocks a thread for half a minute, which must not
-# delay other lookups. A thread takes about 100 KB.
-_MOST_LOOK_UPS = 200
-
 # While this much is being decrypted and parsed, no other task runs.
 _MOST_BYTES_AT_ONCE = 16 * 1024
 
-_look_ups: RunVar[Threads] = RunVar("robotsgate.look_ups")  # per event loop
 
+async def resolve(fetch: OwnFetch) -> Awaitable[Sequence[IPAddress]]:
+    """Begin to resolve the host of `fetch`, as soon as a thread is free.
 
-async def resolve(host: str, port: int) -> Sequence[IPAddress]:
-    """The addresses of `host`, in the system's order of preference.
-
-    Waits while too many lookups are running, including abandoned ones.
+    Returns:
+        The addresses, in the system's order of preference, once they are awaited. That
+        raises an OSError or a UnicodeError if the host cannot be resolved.
 
     Raises:
-        OSError: `host` cannot be resolved.
+        FetchFailedError: no thread was free in time.
     """
+    host, port = fetch.dialled_host, fetch.origin.port
     with suppress(ValueError):
-        return [ip_address(host)]
-    try:
-        threads = _look_ups.get()
-    except LookupError:
-        threads = Threads(_MOST_LOOK_UPS)
-        _look_ups.set(threads)
-    infos = await threads.result_of(
-        partial(socket.getaddrinfo, host.encode(), port, type=socket.SOCK_STREAM)
-    )
+        return _at_once([ip_address(host)])
+    look_up = partial(_look_up, host, port)
+    return await fetch.threads.begin(look_up, fetch.queue_timeout())
+
+
+async def _at_once(addresses: Sequence[IPAddress]) -> Sequence[IPAddress]:
+    return addresses
+
+
+def _look_up(host: str, port: int) -> Sequence[IPAddress]:
+    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(ip_address(place[0]) for *_, place in infos))
 
 

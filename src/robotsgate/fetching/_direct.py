@@ -12,12 +12,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import anyio
-import anyio.to_thread
 import h11
 
+from robotsgate.caching._outcome import FailureKind
 from robotsgate.fetching._dialling import connect, resolve
 from robotsgate.fetching._exchange import Exchange
-from robotsgate.fetching._fetcher import own_fetch
+from robotsgate.fetching._fetcher import FetchFailedError, own_fetch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,7 @@ class DirectFetcher:
             return await self._get_through_httpx(url, headers, max_bytes)
         context = None
         if fetch.origin.scheme == "https":
-            context = self._ssl_context or await self._made_context(fetch)
+            context = self._ssl_context or await self._shared_context(fetch)
         host, _, path = url.partition("://")[2].partition("/")
         exchange = Exchange(
             fetch,
@@ -93,20 +93,16 @@ class DirectFetcher:
         finally:  # even a cancellation must not leave a socket open
             exchange.close()
 
-    async def _made_context(self, fetch: OwnFetch) -> ssl.SSLContext:
-        with anyio.fail_after(fetch.deadline - anyio.current_time()):
+    async def _shared_context(self, fetch: OwnFetch) -> ssl.SSLContext:
+        with anyio.move_on_after(fetch.deadline - anyio.current_time()):
             async with self._making_context:
-                # In a thread, because reading all root certificates takes 0.1 s.
                 if self._ssl_context is None:
-                    try:
-                        self._ssl_context = await anyio.to_thread.run_sync(
-                            default_context
-                        )
-                    except OSError as error:  # not the origin's fault
-                        raise RuntimeError(
-                            f"cannot load the certificate authorities: {error}"
-                        ) from error
+                    self._ssl_context = await _made_context(fetch)
                 return self._ssl_context
+        raise FetchFailedError(  # not the origin's fault
+            "the certificate authorities were not loaded in time",
+            kind=FailureKind.POOL,
+        )
 
     async def _get_through_httpx(
         self, url: str, headers: Sequence[tuple[str, str]], max_bytes: int
@@ -118,20 +114,32 @@ class DirectFetcher:
 
         fetch = own_fetch.get()
         addresses: Sequence[IPAddress] = ()
+        looking_up = await self._resolve(fetch)
         with anyio.fail_after(fetch.deadline - anyio.current_time()):
             # A mock may respond for a name that does not exist.
             with (
                 suppress(OSError, UnicodeError),
                 anyio.fail_after(fetch.policy.connect_timeout),
             ):
-                addresses = await self._resolve(fetch.dialled_host, fetch.origin.port)
+                addresses = await looking_up
             if addresses:
                 fetch.guard.permit(fetch.dialled_host, addresses)
-            context = self._ssl_context or await self._made_context(fetch)
+            context = self._ssl_context or await self._shared_context(fetch)
             async with AsyncHTTPTransport(verify=context) as transport:
                 return await TransportFetcher(transport).get(
                     url, headers, max_bytes=max_bytes
                 )
+
+
+async def _made_context(fetch: OwnFetch) -> ssl.SSLContext:
+    # In a thread, because reading all root certificates takes 0.1 s.
+    making = await fetch.threads.begin(default_context, fetch.queue_timeout())
+    try:
+        return await making
+    except OSError as error:  # not the origin's fault
+        raise RuntimeError(
+            f"cannot load the certificate authorities: {error}"
+        ) from error
 
 
 def default_context() -> ssl.SSLContext:

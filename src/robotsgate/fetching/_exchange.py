@@ -34,11 +34,13 @@ from robotsgate.fetching._fetcher import FetchedResponse, as_pairs
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Awaitable, Sequence
 
     from anyio.abc import ByteStream
 
     from robotsgate.fetching._dialling import Connect, Resolve, SocketStream
     from robotsgate.fetching._fetcher import OwnFetch
+    from robotsgate.urls._address_class import IPAddress
 
 # Everything in a response except its body: the header section, informational responses,
 # chunk framing, trailers, and one read that has not been parsed yet. Other clients
@@ -83,6 +85,7 @@ class Exchange:
     """One GET: its connection, and the response so far."""
 
     _scope: anyio.CancelScope
+    _addresses: Awaitable[Sequence[IPAddress]]
 
     def __init__(
         self,
@@ -114,6 +117,8 @@ class Exchange:
 
     async def response(self) -> FetchedResponse:
         """Return the response, with as much of its body as needed."""
+        # Outside the scope: no timeout of the origin includes the wait for a thread.
+        self._addresses = await self._resolve(self._fetch)
         try:
             while not self._is_over:
                 with anyio.CancelScope() as self._scope:
@@ -174,7 +179,7 @@ class Exchange:
     async def _dial(self) -> None:
         self._begin_wait(self._fetch.policy.connect_timeout)
         host, port = self._fetch.dialled_host, self._fetch.origin.port
-        addresses = self._fetch.guard.permit(host, await self._resolve(host, port))
+        addresses = self._fetch.guard.permit(host, await self._addresses)
         self._socket = await connect_to_any(addresses, port, self._connect)
         if self._ssl_context is None:
             self._stream = self._socket

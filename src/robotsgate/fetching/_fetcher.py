@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from robotsgate.caching._address_guard import FetchGuard
     from robotsgate.caching._outcome import FailureKind
     from robotsgate.caching._policy import Policy
+    from robotsgate.fetching._threads import DaemonThreads
 
 # aiohttp sends a URL without a scheme to a proxy, as if it were http.
 _SCHEMES = frozenset({*DEFAULT_PORTS, "ws", "wss", ""})
@@ -119,6 +120,7 @@ class OwnFetch:
     Attributes:
         guard: the fetch's address guard.
         policy: timeouts and sizes.
+        threads: for blocking calls.
         deadline: the deadline of the whole fetch, by the event loop's clock.
         origin: the origin of the current GET.
         has_left_origin: whether the fetch has ever been redirected to another origin.
@@ -129,11 +131,20 @@ class OwnFetch:
 
     guard: FetchGuard
     policy: Policy
+    threads: DaemonThreads
     deadline: float
     origin: Origin
     has_left_origin: bool = False
     task_id: int | None = None
     hop: str = ""
+
+    def queue_timeout(self) -> float:
+        """How long to wait for a free connection or thread, in seconds.
+
+        Less than the time left, because the origin would be blamed for a missed
+        deadline.
+        """
+        return (self.deadline - anyio.current_time()) / 2
 
     def end(self) -> None:
         """Stop letting requests through as part of this fetch."""

@@ -1,7 +1,7 @@
 """Fetches a robots.txt over FTP: anonymous login, passive mode, RETR (RFC 959).
 
-The standard library's `ftplib` is blocking, so it runs in a few threads. This module
-must never decide what a reply means; `caching` does that.
+The standard library's `ftplib` is blocking, so it runs in threads. This module must
+never decide what a reply means; `caching` does that.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
-from robotsgate._flights import Threads
 from robotsgate.caching._outcome import FTP_NO_FILE, FTP_RETRIEVED, FailureKind
 from robotsgate.fetching._body import Body
 from robotsgate.fetching._dialling import MOST_ADDRESSES, resolve
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
 
 # Relative to the directory after the login (RFC 1738 §3.2.2).
 _RETRIEVE = "RETR robots.txt"
-
-# A hanging server blocks a thread until the deadline of its fetch.
-_MOST_SESSIONS = 32
 
 # For all replies in a session together. Some servers greet clients with a page of text.
 _MOST_BYTES_OF_REPLIES = 64 * 1024
@@ -52,7 +48,6 @@ class FtpFetcher:
             resolve: resolves host names; by default, with the system's resolver.
         """
         self._resolve = resolve
-        self._threads = Threads(_MOST_SESSIONS)
 
     async def get(
         self,
@@ -68,12 +63,12 @@ class FtpFetcher:
                 OSError.
         """
         fetch = own_fetch.get()
-        host = fetch.origin.host.strip("[]")
-        port = fetch.origin.port
-        addresses = fetch.guard.permit(host, await self._resolve(host, port))
-        session = _Session(addresses, port, fetch.policy, max_bytes)
+        addresses = await (await self._resolve(fetch))
+        addresses = fetch.guard.permit(fetch.dialled_host, addresses)
+        session = _Session(addresses, fetch.origin.port, fetch.policy, max_bytes)
         try:
-            body = await self._threads.result_of(session.retrieve)
+            retrieving = fetch.threads.begin(session.retrieve, fetch.queue_timeout())
+            body = await (await retrieving)
         except (ftplib.Error, ValueError, OverflowError) as error:
             raise FetchFailedError(url, kind=FailureKind.PROTOCOL) from error
         except (EOFError, ConnectionResetError, BrokenPipeError) as error:
