@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from unittest.mock import ANY
 
+import anyio
 import httpx
 import httpx2
 import pytest
 
 from robotsgate.caching._outcome import Answered, Failed, FailureKind, TooManyRedirects
 from robotsgate.caching._policy import Policy
-from tests.fetching.fetches import RULES, USER_AGENT, Followed, fetched
+from robotsgate.fetching._fetcher import own_fetch
+from robotsgate.fetching._httpx import TransportFetcher
+from tests.fetching.fetches import (
+    PATIENCE_SECONDS,
+    RULES,
+    USER_AGENT,
+    Followed,
+    fetch_of,
+    fetched,
+)
 from tests.servers.answers import Raw, Reply, Routes, chunked, endless, redirect
 from tests.servers.loopback import Connection
 
@@ -27,6 +38,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 SUCCESS = Answered(status=200, body=RULES)
+
+
+HALF_OF_4_000 = pytest.approx(2_000, abs=PATIENCE_SECONDS)
 
 
 @pytest.fixture(params=[httpx, httpx2], ids=["httpx", "httpx2"])
@@ -52,7 +66,7 @@ async def test_transport_gets_a_request_with_these_headers_and_timeouts(
         requests.append(request)
         return library.Response(204)
 
-    policy = Policy(connect_timeout=2, read_timeout=3, fetch_deadline=4)
+    policy = Policy(connect_timeout=2, read_timeout=3, fetch_deadline=4_000)
     transport = library.MockTransport(answer)
     outcome = await fetched("http://example.com", client=transport, policy=policy)
 
@@ -69,7 +83,7 @@ async def test_transport_gets_a_request_with_these_headers_and_timeouts(
         (b"Accept", b"text/plain, */*;q=0.1"),
         (b"Accept-Encoding", b"gzip, deflate"),
     ]
-    timeouts = {"connect": 2, "read": 3, "write": 3, "pool": 2}
+    timeouts = {"connect": 2, "read": 3, "write": 3, "pool": HALF_OF_4_000}
     assert request.extensions == {"timeout": timeouts}
 
 
@@ -174,7 +188,7 @@ async def test_international_name_that_idna_2008_rejects_is_used(
     assert hosts == [(b"xn--i-7iq.ws", "xn--i-7iq.ws:8080")]
 
 
-@pytest.mark.parametrize("pool_timeout", [None, 0.5, 60.0])
+@pytest.mark.parametrize("pool_timeout", [None, 0.5, 6_000.0])
 async def test_client_waits_less_than_the_deadline_for_its_pool(
     library: ModuleType, pool_timeout: float | None
 ) -> None:
@@ -188,14 +202,36 @@ async def test_client_waits_less_than_the_deadline_for_its_pool(
     timeout = library.Timeout(7.0, pool=pool_timeout)
     transport = library.MockTransport(answer)
     async with library.AsyncClient(transport=transport, timeout=timeout) as client:
-        await fetched("http://a.test", client=client, policy=Policy(fetch_deadline=4))
+        policy = Policy(fetch_deadline=4_000)
+        await fetched("http://a.test", client=client, policy=policy)
 
     assert requests[0].extensions["timeout"] == {
         "connect": 7.0,
         "read": 7.0,
         "write": 7.0,
-        "pool": 0.5 if pool_timeout == 0.5 else 2.0,
+        "pool": 0.5 if pool_timeout == 0.5 else HALF_OF_4_000,
     }
+
+
+async def test_second_hop_waits_at_most_half_of_the_time_left_for_a_connection(
+    library: ModuleType,
+) -> None:
+    """After a slow first hop, the deadline passed first, and the origin was blamed."""
+    requests = []
+
+    def answer(request: httpx.Request) -> object:
+        requests.append(request)
+        return library.Response(204)
+
+    late = replace(fetch_of("http://a.test"), deadline=anyio.current_time() + 4)
+    token = own_fetch.set(late)
+    try:
+        transport = TransportFetcher(library.MockTransport(answer))
+        await transport.get("http://a.test/robots.txt", (), max_bytes=1)
+    finally:
+        own_fetch.reset(token)
+
+    assert requests[0].extensions["timeout"]["pool"] <= 2
 
 
 # --- what comes back ------------------------------------------------------------

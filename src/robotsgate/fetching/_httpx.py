@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from robotsgate.caching._policy import Policy
 
 # Closing does not depend on the peer; this limit only guards against a broken client.
 _CLOSE_SECONDS = 2.0
@@ -97,7 +96,7 @@ class TransportFetcher:
             "connect": fetch.policy.connect_timeout,
             "read": fetch.policy.read_timeout,
             "write": fetch.policy.read_timeout,
-            "pool": _pool_timeout(fetch.policy),
+            "pool": fetch.queue_timeout(),
         }
         request = self._request_type(
             "GET",
@@ -138,9 +137,9 @@ class ClientFetcher:
         request = client.build_request("GET", url, headers=own)
         request.url = type(request.url)(url)
         timeouts = dict(request.extensions.get("timeout", {}))
-        pool = timeouts.get("pool")
-        if pool is None or pool > _pool_timeout(fetch.policy):
-            timeouts["pool"] = _pool_timeout(fetch.policy)
+        pool, longest = timeouts.get("pool"), fetch.queue_timeout()
+        if pool is None or pool > longest:
+            timeouts["pool"] = longest
             request.extensions = {**request.extensions, "timeout": timeouts}
         for name in NEVER_SENT:
             request.headers.pop(name, None)
@@ -162,14 +161,6 @@ def _request_type(transport: type) -> type[httpx.Request]:
     from httpx import Request  # noqa: PLC0415 (only here)
 
     return Request
-
-
-def _pool_timeout(policy: Policy) -> float:
-    """How long to wait for a free connection, in seconds.
-
-    Less than the deadline, because a missed deadline would be blamed on the origin.
-    """
-    return policy.fetch_deadline / 2
 
 
 async def _fetched_response(
