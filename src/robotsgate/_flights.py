@@ -296,6 +296,27 @@ def current_call_soon() -> Callable[..., object]:
     return method
 
 
+async def in_thread(
+    work: Callable[[], _Result], *, limiter: anyio.CapacityLimiter
+) -> _Result:
+    """Do slow `work` in a worker thread, or here if no thread can be started.
+
+    Raises:
+        Exception: raised by `work`.
+    """
+    try:
+        return await anyio.to_thread.run_sync(work, limiter=limiter)
+    except RuntimeError as error:
+        if not is_no_thread(error):
+            raise
+    return work()
+
+
+def is_no_thread(error: BaseException) -> bool:
+    """Whether `error` says that the system could not start a thread."""
+    return isinstance(error, RuntimeError) and "start new thread" in str(error)
+
+
 class Threads:
     """A limited number of threads for one event loop, abandoned threads included.
 

@@ -44,12 +44,12 @@ class Said(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A failed attempt; not counted if it never left our machine."""
+    """A failed attempt, with or without a response from the site."""
 
     at: float
     retry_at: float
-    is_counted: bool
     is_evidence: bool
+    has_response: bool = True
     begins_evidence: bool = False
 
 
@@ -65,8 +65,8 @@ class History:
 
     @property
     def latest(self) -> Line:
-        """The line with the latest counted failure."""
-        return max(self.lines, key=lambda line: (_last(line).at, line[-1].retry_at))
+        """The line with the latest failure."""
+        return max(self.lines, key=lambda line: (line[-1].at, line[-1].retry_at))
 
     @property
     def access(self) -> AccessResult | None:
@@ -78,8 +78,8 @@ class Meaning(NamedTuple):
     """An outcome's access result and, if UNREACHABLE, how it counts."""
 
     access: AccessResult
-    is_counted: bool = True
     is_evidence: bool = False
+    has_response: bool = True
 
 
 def meaning(outcome: Outcome, history: History | None, policy: Policy) -> Meaning:
@@ -87,11 +87,11 @@ def meaning(outcome: Outcome, history: History | None, policy: Policy) -> Meanin
     if isinstance(outcome, Failed):
         if outcome.kind is FailureKind.ADDRESS_REFUSED:
             return Meaning(AccessResult.REFUSED)
-        is_own = outcome.kind is FailureKind.POOL
+        assert outcome.kind is not FailureKind.LOCAL, "that is not an attempt"
         return Meaning(
             AccessResult.UNREACHABLE,
-            is_counted=not is_own,
-            is_evidence=not is_own and policy.after_unreachable_limit in NETWORK_COUNTS,
+            is_evidence=policy.after_unreachable_limit in NETWORK_COUNTS,
+            has_response=False,
         )
     status = outcome.status
     assert status is not None
@@ -111,12 +111,16 @@ def meaning(outcome: Outcome, history: History | None, policy: Policy) -> Meanin
     else:
         access = AccessResult.UNREACHABLE
     is_wall = isinstance(outcome, Answered) and outcome.is_wall
-    return Meaning(access, is_evidence=status not in {407, 429} and not is_wall)
+    return Meaning(
+        access,
+        is_evidence=status not in {407, 429} and not is_wall,
+        has_response=status != 407,
+    )
 
 
 def usable(history: History | None, now: float, policy: Policy) -> History | None:
     """The part of `history` that is neither expired nor dated far ahead of `now`."""
-    if history and history.lines and _last(history.latest).at > now + LARGEST_SKEW:
+    if history and history.lines and history.latest[-1].at > now + LARGEST_SKEW:
         history = replace(history, lines=frozenset()) if history.said else None
     return history if history and now < keep_until(history, policy) else None
 
@@ -149,7 +153,7 @@ def after(
         return (joined(history, new, now) or new) if is_overtaken else new
     if history and said and is_overtaken and now < said.fresh_until:
         return history
-    lines = _lines_to_continue(history, meant, now, policy)
+    lines = _lines_to_continue(history, now, policy)
     gap = max(span(history.access if history else None, policy), 2 * DAY)
     before = max(
         (one.at for line in lines for one in evidence(line)), default=-math.inf
@@ -157,8 +161,8 @@ def after(
     failure = Failure(
         now,
         until,
-        meant.is_counted,
         meant.is_evidence,
+        meant.has_response,
         begins_evidence=meant.is_evidence and now > before + gap,
     )
     return History(said, frozenset((*line, failure) for line in lines or {()}))
@@ -171,9 +175,9 @@ def wait(
     now: float,
     policy: Policy,
 ) -> tuple[float, float]:
-    """The shortest and longest delay before the attempt after a counted failure."""
-    lines = _lines_to_continue(history, Meaning(AccessResult.UNREACHABLE), now, policy)
-    before = max((len(_counted(line)) for line in lines), default=0)
+    """The shortest and longest delay before the attempt after a failure."""
+    lines = _lines_to_continue(history, now, policy)
+    before = max(map(len, lines), default=0)
     first = policy.retry_initial_503 if status == 503 else policy.retry_initial
     pause = min(first * policy.retry_factor ** min(before, 30), policy.retry_max)
     requested = min(requested, policy.retry_after_max)
@@ -181,13 +185,13 @@ def wait(
 
 
 def _lines_to_continue(
-    history: History | None, meant: Meaning, now: float, policy: Policy
+    history: History | None, now: float, policy: Policy
 ) -> frozenset[Line]:
     """The lines that one more failure continues; none after too long a gap."""
     if history is None or not history.lines:
         return frozenset()
     gap = max(span(history.access, policy), 2 * DAY)
-    is_over = meant.is_counted and now > history.latest[-1].retry_at + gap
+    is_over = now > history.latest[-1].retry_at + gap
     return frozenset() if is_over else history.lines
 
 
@@ -227,10 +231,40 @@ def keep_until(history: History, policy: Policy) -> float:
 def is_current(history: History, now: float) -> bool:
     """Whether no attempt is due."""
     if history.lines:
-        line = history.latest
-        return _last(line).at <= now + LARGEST_SKEW and now < line[-1].retry_at
+        last = history.latest[-1]
+        return last.at <= now + LARGEST_SKEW and now < last.retry_at
     assert history.said is not None
     return is_fresh(history.said, now)
+
+
+def is_current_for(history: History, now: float, failed_at: float | None) -> bool:
+    """Whether no attempt is due by a process that failed itself at `failed_at`.
+
+    A failure without a response that only another process has seen does not count.
+    """
+    if not is_current(history, now):
+        return False
+    if not history.lines or is_fresh(history.said, now):
+        return True
+    last = history.latest[-1]
+    if last.has_response:
+        return True
+    age = math.inf if failed_at is None else now - failed_at
+    return -LARGEST_SKEW <= age < last.retry_at - last.at
+
+
+def meanwhile(history: History | None, now: float, until: float) -> History:
+    """What a process whose own machine fails must act on until `until`."""
+    if history is None or not history.lines:
+        lines = frozenset({(Failure(now, until, is_evidence=False),)})
+        return History(history.said if history else None, lines)
+    return replace(
+        history,
+        lines=frozenset(
+            (*line[:-1], line[-1]._replace(retry_at=max(line[-1].retry_at, until)))
+            for line in history.lines
+        ),
+    )
 
 
 def is_fresh(said: Said | None, now: float) -> bool:
@@ -257,12 +291,8 @@ def _effect(
         return _ANSWERS[said.access]
     is_refused = history.access is AccessResult.REFUSED
     closed = Effect.REFUSE if is_refused else Effect.DISALLOW
-    begins = [_counted(one)[0].at for one in history.lines if _counted(one)]
     good = said if history.access is AccessResult.SUCCESSFUL else None
-    if not begins:
-        is_used = good and now < good.fresh_until + policy.stale_window
-        return Effect.RULES if is_used else closed
-    since = min(begins)
+    since = min(one[0].at for one in history.lines)
     if now < since + policy.outage_grace:
         return closed
     if good is not None:
@@ -292,7 +322,7 @@ def _is_open(
     days = max(len({int(one.at // DAY) for one in few}) for few in seen) - fewer_days
     needed = min(policy.days_of_evidence, max(1, limit(history.access, policy) / DAY))
     is_late = evidence(line)[-1].at >= opens_at and now >= opens_at
-    return is_late and _last(history.latest).is_evidence and days >= needed
+    return is_late and history.latest[-1].is_evidence and days >= needed
 
 
 @lru_cache(maxsize=10_000)
@@ -305,22 +335,11 @@ def evidence(line: Line) -> list[Failure]:
     return result
 
 
-@lru_cache(maxsize=10_000)
-def _counted(line: Line) -> list[Failure]:
-    return [failure for failure in line if failure.is_counted]
-
-
-def _last(line: Line) -> Failure:
-    """The last counted failure; if there is none, the first of the others."""
-    return (_counted(line) or list(line[:1]))[-1]
-
-
 def _is_part(line: Line, lines: frozenset[Line]) -> bool:
     """Whether another line continues this one within the same run of evidence."""
     more = [one[len(line) :] for one in lines if one[: len(line)] == line]
     return any(
-        _counted(rest) and not any(failure.begins_evidence for failure in rest)
-        for rest in more
+        rest and not any(failure.begins_evidence for failure in rest) for rest in more
     )
 
 

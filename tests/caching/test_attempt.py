@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from robotsgate.caching._attempt import entry_after
+from robotsgate.caching._attempt import entry_after, entry_meanwhile
 from robotsgate.caching._freshness import refusal_lifetime
 from robotsgate.caching._outcome import (
     AccessResult,
@@ -45,7 +45,6 @@ JITTER = 65.98034936981276 / 60
 """The jitter of `ORIGIN`, whose CRC-32 is 0.9967… of 2^32."""
 
 COPY = answer()
-POOL = failed(FailureKind.POOL)
 REFUSAL = failed(FailureKind.ADDRESS_REFUSED)
 MISSING_PAGE = answered(500, body=b"<title>Not found</title>")
 
@@ -314,65 +313,48 @@ def test_retry_after_of_a_429_extends_the_freshness_lifetime(
     assert last.retry_at == (None if retry_at is None else NOW + retry_at)
 
 
-# --- an exhausted pool -------------------------------------------------------------
+# --- our own machine cannot fetch --------------------------------------------------
 
 
-def test_exhausted_pool_creates_an_outage_without_attempts() -> None:
-    known = attempt(entry(COPY), POOL)
-
-    assert known == entry(
-        COPY,
-        no_evidence(
-            NOW,
-            retry_at=NOW + MINUTE * JITTER,
-            attempts=0,
-            status=None,
-            failure=FailureKind.POOL,
-            error="failed: pool",
-        ),
+def meanwhile(known: Entry | None, *, until: float) -> Outage:
+    after = entry_meanwhile(
+        known,
+        failed(FailureKind.LOCAL),
+        origin=ORIGIN,
+        now=NOW + HOUR,
+        retry_at=until,
+        policy=Policy(),
     )
+    return outage_of(after)
 
 
-def test_first_counted_failure_after_exhausted_pools_begins_the_outage() -> None:
-    known = attempts((NOW, POOL), (NOW + HOUR, POOL), (NOW + 2 * HOUR, answered(500)))
-
-    assert outage_of(known) == outage(
-        NOW + 2 * HOUR, retry_at=NOW + 2 * HOUR + MINUTE * JITTER
-    )
-
-
-def test_exhausted_pool_during_an_outage_only_postpones_the_retry() -> None:
+def test_own_failure_during_an_outage_only_postpones_the_retry() -> None:
     known = attempt(None, answered(500))
 
-    later = attempt(known, POOL, now=NOW + HOUR)
+    later = meanwhile(known, until=NOW + HOUR + 5)
 
-    assert outage_of(later) == replace(
+    assert later == replace(
         outage_of(known),
-        retry_at=NOW + HOUR + MINUTE * JITTER,
-        failure=FailureKind.POOL,
-        error="failed: pool",
+        retry_at=NOW + HOUR + 5,
+        failure=FailureKind.LOCAL,
+        error="failed: local",
     )
 
 
-def test_exhausted_pool_does_not_bring_the_retry_forward() -> None:
+def test_own_failure_does_not_bring_the_retry_forward() -> None:
     """A refresh that never left our machine used to cut short a Retry-After."""
     known = attempt(None, answered(503, retry_after="86400"))
 
-    later = attempt(known, POOL, now=NOW + HOUR)
-
-    assert outage_of(later).retry_at == NOW + DAY
+    assert meanwhile(known, until=NOW + HOUR + 5).retry_at == NOW + DAY
 
 
 # --- updates during the fetch ------------------------------------------------------
 
 
-@pytest.mark.parametrize("outcome", [answered(500), POOL], ids=["500", "pool"])
-def test_failure_changes_nothing_if_a_fresh_answer_arrived_meanwhile(
-    outcome: Outcome,
-) -> None:
+def test_failure_changes_nothing_if_a_fresh_answer_arrived_meanwhile() -> None:
     known = entry(COPY, outage(NOW + 1))
 
-    assert attempt(known, outcome, began_at=NOW - 1, now=NOW + 2) is known
+    assert attempt(known, answered(500), began_at=NOW - 1, now=NOW + 2) is known
 
 
 @cases("known began_at now", {

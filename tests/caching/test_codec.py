@@ -122,7 +122,7 @@ def test_names_used_in_stores_never_change() -> None:
         "protocol",
         "coding",
         "address-refused",
-        "pool",
+        "local",
         "other",
     ]
 

@@ -5,12 +5,20 @@ import math
 
 import pytest
 
-from robotsgate.caching._entry import Answer, Entry, PackedBody, PlainBody
-from robotsgate.caching._outcome import AccessResult
+from robotsgate.caching._entry import (
+    Answer,
+    Entry,
+    Outage,
+    PackedBody,
+    PlainBody,
+    is_current_for,
+)
+from robotsgate.caching._outcome import AccessResult, FailureKind
 from tests.tables import cases
 
 from .builders import (
     DAY,
+    HOUR,
     MINUTE,
     NOW,
     ORIGIN,
@@ -19,6 +27,7 @@ from .builders import (
     answered,
     attempt,
     entry,
+    no_evidence,
     outage,
 )
 
@@ -110,6 +119,46 @@ def test_entry_is_current_from_five_minutes_early_to_the_next_fetch(
     assert not known.is_current(math.nextafter(start, 0))
     assert known.is_current(math.nextafter(end, 0))
     assert not known.is_current(end)
+
+
+RETRY = NOW + MINUTE
+STALE = answer(fresh_until=NOW - DAY)
+NO_RESPONSE = {
+    "no connection": no_evidence(NOW, status=None, failure=FailureKind.CONNECT),
+    "407": no_evidence(NOW, status=407),
+}
+
+
+@pytest.mark.parametrize("failure", NO_RESPONSE.values(), ids=NO_RESPONSE)
+@cases("last failed_at current_from current_until", {
+    "a checker that has not tried": (STALE, None, 0, 0),
+    "without an answer": (None, None, 0, 0),
+    "after a fresh answer": (answer(), None, NOW, RETRY),
+    "the checker's own attempt": (STALE, NOW, NOW, RETRY),
+    "its own attempt a little earlier": (STALE, NOW - 20, NOW, RETRY - 20),
+    "its own attempt long ago": (STALE, NOW - MINUTE, 0, 0),
+    "its own attempt before its clock was set back": (STALE, NOW + HOUR, 0, 0),
+})  # fmt: skip
+def test_failure_without_a_response_is_current_for_its_own_checker_only(
+    last: Answer | None,
+    failed_at: float | None,
+    current_from: float,
+    current_until: float,
+    failure: Outage,
+) -> None:
+    known = entry(last, failure)
+
+    for now in (NOW, NOW + 39, math.nextafter(NOW + 40, 0), NOW + 40, RETRY - 1, RETRY):
+        expected = current_from <= now < current_until
+        assert is_current_for(known, now, failed_at=failed_at) is expected
+
+
+def test_failure_with_a_response_is_current_for_all_checkers() -> None:
+    for status in (206, 429, 500, 503):
+        known = entry(STALE, outage(NOW, status=status))
+
+        assert is_current_for(known, NOW, failed_at=None)
+        assert not is_current_for(known, RETRY, failed_at=None)
 
 
 def test_answer_is_fresh_from_five_minutes_early_until_it_expires() -> None:

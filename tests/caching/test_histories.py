@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from robotsgate.caching._attempt import entry_after
-from robotsgate.caching._entry import keep_until, usable
+from robotsgate.caching._attempt import entry_after, entry_meanwhile
+from robotsgate.caching._entry import is_current_for, keep_until, usable
 from robotsgate.caching._in_force import Effect, in_force
 from robotsgate.caching._merge import merge
 from robotsgate.caching._outcome import (
@@ -49,11 +49,11 @@ BROKEN = answered(500)
 TOO_MANY = answered(429)
 DEAD = failed(FailureKind.CONNECT)
 TIMEOUT = failed(FailureKind.TIMEOUT)
-POOL = failed(FailureKind.POOL)
+OWN_FAILURE = failed(FailureKind.LOCAL)
 REFUSED = failed(FailureKind.ADDRESS_REFUSED)
 
 OUTCOMES: list[Outcome] = [
-    *(OK, MISSING, answered(403), REFUSED, POOL, BROKEN, TOO_MANY, DEAD, TIMEOUT),
+    *(OK, MISSING, answered(403), REFUSED, BROKEN, TOO_MANY, DEAD, TIMEOUT),
     *(answered(status) for status in (206, 304, 407, 410, 503, 600)),
     *(answered(status, retry_after="86400") for status in (429, 500, 503)),
     answered(503, retry_after="120"), answered(500, retry_after="7776000"),
@@ -62,15 +62,19 @@ OUTCOMES: list[Outcome] = [
     Answered(status=404, headers={"cache-control": "no-store"}),
     TooManyRedirects(status=302, error="a loop"),
 ]  # fmt: skip
-FAILURES: list[Outcome] = [BROKEN, BROKEN, BROKEN, DEAD, TOO_MANY, POOL, answered(503)]
+FAILURES: list[Outcome] = [BROKEN, BROKEN, BROKEN, DEAD, TOO_MANY, answered(503)]
 
 
 @dataclass
 class Process:
-    """What one process has in memory: the entry, and the history behind it."""
+    """What one process has in memory: the entry, and the history behind it.
+
+    `failed_at` is when its own last attempt without a response ended.
+    """
 
     entry: Entry | None = None
     history: History | None = None
+    failed_at: float | None = None
 
 
 @dataclass
@@ -114,6 +118,8 @@ class World:
             policy=self.policy,
         )
         process.entry, process.history = entry, history
+        if meant.access is AccessResult.UNREACHABLE and not meant.has_response:
+            process.failed_at = self.now
         if has_store:
             self.store = Process(entry, history)
         self.compare(process)
@@ -128,10 +134,28 @@ class World:
             return None
         return in_force(process.entry, now=self.now, policy=self.policy).effect
 
+    def meanwhile(self, process: Process) -> Effect:
+        """What applies to `process` if its own machine cannot fetch now."""
+        until = self.now + MINUTE
+        entry = entry_meanwhile(
+            process.entry,
+            OWN_FAILURE,
+            origin=ORIGIN,
+            now=self.now,
+            retry_at=until,
+            policy=self.policy,
+        )
+        history = judge.usable(process.history, self.now, self.policy)
+        history = judge.meanwhile(history, self.now, until)
+        effect = in_force(entry, now=self.now, policy=self.policy).effect
+        assert effect in judge.effects(history, self.now, self.policy), self.log
+        return effect
+
     def compare(self, process: Process) -> None:
         """Check that the entry agrees with the history, now and later."""
         entry, history = process.entry, process.history
         assert (entry is None) is (history is None), self.log
+        self.meanwhile(process)
         if entry is None or history is None:
             return
         if len(history.lines) < 2:
@@ -139,6 +163,10 @@ class World:
             assert keep_until(entry, self.policy) == end, self.log
             current = judge.is_current(history, self.now)
             assert entry.is_current(self.now) is current, self.log
+            failed_at = process.failed_at
+            current = judge.is_current_for(history, self.now, failed_at)
+            is_current = is_current_for(entry, self.now, failed_at=failed_at)
+            assert is_current is current, self.log
         for later in (0.0, HOUR, 2 * DAY, 31 * DAY):
             now = self.now + later
             decision = in_force(entry, now=now, policy=self.policy)
@@ -210,7 +238,7 @@ def disturb(world: World, process: Process, kind: int, rng: random.Random) -> No
         case 2:
             world.backup = world.store
         case 3:  # a restart
-            process.entry = process.history = None
+            process.entry = process.history = process.failed_at = None
         case _:  # the clock is reset
             seconds = rng.choice([4 * MINUTE, HOUR, 5 * DAY, 400 * DAY])
             world.now += rng.choice([-1, 1]) * seconds
@@ -247,7 +275,9 @@ def effect_after(policy: Policy, *events: Event) -> Effect | None:
     effect = None
     for day, outcome in events:
         world.now = START + day * DAY
-        if outcome is None:
+        if outcome is OWN_FAILURE:
+            effect = world.meanwhile(process)
+        elif outcome is None:
             effect = world.look(process)
         else:
             effect = world.attempt(process, outcome)
@@ -263,8 +293,20 @@ SCENARIOS: dict[str, tuple[Policy, list[Event], Effect | None]] = {
         (Policy(), daily([BROKEN, TOO_MANY], 0, 34), Effect.ALLOW),
     "alternating 429 and 500, 429 last: closed":
         (Policy(), daily([BROKEN, TOO_MANY], 0, 35), Effect.DISALLOW),
-    "an exhausted pool once the origin is open: still open":
-        (Policy(), [*daily(BROKEN, 0, 31), (31.5, POOL)], Effect.ALLOW),
+    "our own machine fails once the origin is open: still open":
+        (Policy(), [*daily(BROKEN, 0, 31), (31.5, OWN_FAILURE)], Effect.ALLOW),
+    "our own machine fails after the limit without evidence since: closed":
+        (Policy(), [*daily(BROKEN, 0, 29), (31, OWN_FAILURE)], Effect.DISALLOW),
+    "our own machine fails with a stale copy: the copy":
+        (Policy(), [(0, OK), (2, OWN_FAILURE)], Effect.RULES),
+    "our own machine fails with a stale copy, grace: closed":
+        (Policy.google_today(), [(0, OK), (2, OWN_FAILURE)], Effect.DISALLOW),
+    "our own machine fails after a 404: closed":
+        (Policy(), [(0, MISSING), (2, OWN_FAILURE)], Effect.DISALLOW),
+    "our own machine fails at first: closed":
+        (ALLOW_AT_LIMIT, [(0, OWN_FAILURE)], Effect.DISALLOW),
+    "our own machine fails for years: closed":
+        (ALLOW_AT_LIMIT, daily(OWN_FAILURE, 0, 900), Effect.DISALLOW),
     "no stale window: still open after the limit":
         (Policy(stale_window=0.0), [(0, OK), *daily(BROKEN, 2, 33)], Effect.ALLOW),
     "grace longer than the limit: open after both":
@@ -317,8 +359,9 @@ SCENARIOS: dict[str, tuple[Policy, list[Event], Effect | None]] = {
         (Policy(), [*daily(BROKEN, 0, 31), (91, BROKEN)], Effect.DISALLOW),
     "no lookups for 60 days: the last copy is used after the grace":
         (Policy.google_2021(), [(0, OK), *daily(BROKEN, 60, 90)], Effect.RULES),
-    "last copy, and an exhausted pool after 400 days: the copy":
-        (Policy.google_2021(), [(0, OK), (2, BROKEN), (402, POOL)], Effect.RULES),
+    "last copy, and our own machine fails after 400 days: the copy":
+        (Policy.google_2021(), [(0, OK), (2, BROKEN), (402, OWN_FAILURE)],
+        Effect.RULES),
     "one failure every 28 days for 84 days: closed":
         (Policy(), [(28 * n, BROKEN) for n in range(4)], Effect.DISALLOW),
     "one failure every 28 days for 112 days: open":

@@ -239,27 +239,11 @@ def test_copy_is_used_within_the_stale_window(
     assert effect_and_reason(last, since, now=now, policy=policy)[0] is effect
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize(("last", "seconds", "effect"), [
-    (COPY, 0, RULES), (COPY, 30 * DAY - 1, RULES), (COPY, 30 * DAY, DISALLOW),
-    (UNAVAILABLE, 0, DISALLOW), (REFUSED, 0, REFUSE), (None, 0, DISALLOW),
-])  # fmt: skip
-def test_copy_is_used_within_its_window_before_the_outage_begins(
-    preset: str, last: Answer | None, seconds: float, effect: Effect
-) -> None:
-    since = no_evidence(START, attempts=0)
-    now = START + seconds
-
-    assert effect_and_reason(last, since, now=now, policy=PRESETS[preset])[0] is effect
-
-
 @cases("policy last since now until", {
     "the retry": (Policy(), COPY, outage(START), START, START + MINUTE),
     "the grace": (Policy(outage_grace=HOUR), COPY, {}, START, START + HOUR),
     "the stale window, after the grace": (Policy(outage_grace=HOUR,
         stale_window=2 * HOUR), COPY, {}, START + HOUR, START + 2 * HOUR),
-    "the window of the answer": (Policy(stale_window=12 * HOUR), COPY, {"attempts": 0},
-        START + HOUR, START + 12 * HOUR),
     "the limit": (Policy(unreachable_limit=HOUR), None, {}, START, START + HOUR),
     "the retry, if there is no evidence": (Policy(unreachable_limit=HOUR), None,
         {"evidence_since": None}, START, START + DAY),

@@ -24,7 +24,6 @@ from .builders import (
     PRESETS,
     answer,
     entry,
-    no_evidence,
     outage,
 )
 
@@ -71,19 +70,19 @@ def answers(draw: st.DrawFn) -> Answer:
 
 @st.composite
 def outages(draw: st.DrawFn) -> Outage:
-    """Any outage that attempts can cause, or one with nothing but exhausted pools."""
-    attempts = draw(st.integers(0, 9))
+    """Any outage that attempts can cause."""
+    attempts = draw(st.integers(1, 9))
     since, first, last, end = sorted(draw(times) for _ in range(4))
-    has_evidence = attempts > 0 and draw(st.booleans())
+    has_evidence = draw(st.booleans())
     return Outage(
-        since=since if attempts else end,
+        since=since,
         last_attempt_at=end,
         retry_at=end + draw(spans),
         attempts=attempts,
         evidence_since=first if has_evidence else None,
         last_evidence_at=last if has_evidence else None,
         days=draw(st.integers(1, attempts)) if has_evidence else 0,
-        failure=draw(st.sampled_from([None, FailureKind.CONNECT, FailureKind.POOL])),
+        failure=draw(st.sampled_from([None, FailureKind.CONNECT, FailureKind.TLS])),
         status=draw(st.sampled_from([None, 429, 500])),
         redirects=draw(st.sampled_from([(), HOPS])),
         error=draw(st.sampled_from([None, "an error"])),
@@ -165,8 +164,6 @@ def test_elapsed_time_alone_never_opens_an_origin(
         outage(NOW, attempts=9, days=3), outage(NOW + DAY, attempts=2, days=2),
         outage(NOW, attempts=9, days=3, last_attempt_at=NOW + DAY,
                retry_at=NOW + DAY + MINUTE, last_evidence_at=NOW + DAY)),
-    "an outage that has not begun": (
-        no_evidence(NOW, attempts=0), outage(NOW + DAY), outage(NOW + DAY)),
 })  # fmt: skip
 def test_outages_after_the_same_answer_are_merged(
     one: Outage, other: Outage, together: Outage

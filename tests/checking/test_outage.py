@@ -62,7 +62,7 @@ POLICIES = {
         on_too_many_requests=AccessResult.UNAVAILABLE,
     ),
 }
-NOT_THE_SITES_FAULT = {FailureKind.ADDRESS_REFUSED, FailureKind.POOL}
+NOT_THE_SITES_FAULT = {FailureKind.ADDRESS_REFUSED, FailureKind.LOCAL}
 FAILURES: dict[str, list[int | bytes | Exception]] = {
     "5xx": [500, 503],
     '500 "Not Found"': [b"<title>Not Found</title>"],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import ssl
 from typing import Any
@@ -31,6 +33,12 @@ def in_context(error: Exception, context: BaseException) -> Exception:
     """`error`, raised while `context` was being handled but not caused by it."""
     error.__context__ = context
     return error
+
+
+def of_addresses(*numbers: int) -> Exception:
+    """A connection error after an attempt at each of several addresses."""
+    attempts = [OSError(number, os.strerror(number)) for number in numbers]
+    return caused(ConnectionError("no"), ExceptionGroup("no address", attempts))
 
 
 HOPS = (("https://example.com/a", 301),)
@@ -98,7 +106,54 @@ ROWS: dict[str, tuple[Exception, FailureKind, str]] = {
         FailureKind.TIMEOUT,
         "FetchFailedError: cancelled by scope",
     ),
-    "too many open files": (OSError(24, "Too many"), FailureKind.CONNECT, "OSError: "),
+    **{
+        name: (OSError(number, "No more"), FailureKind.LOCAL, "OSError: [Errno ")
+        for name, number in {
+            "too many open files": errno.EMFILE,
+            "too many open files in the system": errno.ENFILE,
+            "no buffer": errno.ENOBUFS,
+            "no memory": errno.ENOMEM,
+            "no free port": errno.EADDRNOTAVAIL,
+        }.items()
+    },
+    "no memory for a look-up": (
+        socket.gaierror(socket.EAI_MEMORY, "No memory"),
+        FailureKind.LOCAL,
+        "gaierror",
+    ),
+    "no free port at every address": (
+        of_addresses(errno.EADDRNOTAVAIL, errno.EADDRNOTAVAIL),
+        FailureKind.LOCAL,
+        "",
+    ),
+    "no address of a family, and a refusal": (
+        of_addresses(errno.EADDRNOTAVAIL, errno.ECONNREFUSED),
+        FailureKind.CONNECT,
+        "",
+    ),
+    "no file at the second address": (
+        of_addresses(errno.ECONNREFUSED, errno.EMFILE),
+        FailureKind.LOCAL,
+        "",
+    ),
+    "no thread": (
+        RuntimeError("can't start new thread"),
+        FailureKind.LOCAL,
+        "RuntimeError",
+    ),
+    "no file in the words of a fetcher": (
+        caused(
+            FetchFailedError("failed", kind=FailureKind.CONNECT),
+            OSError(errno.EMFILE, "Too many"),
+        ),
+        FailureKind.LOCAL,
+        "OSError",
+    ),
+    "a network that cannot be reached": (
+        OSError(errno.ENETUNREACH, "Unreachable"),
+        FailureKind.CONNECT,
+        "OSError: ",
+    ),
     "timeout without a message": (
         caused(httpx.ReadTimeout(""), TimeoutError("Cancelled by cancel scope 7f")),
         FailureKind.TIMEOUT,
@@ -154,7 +209,7 @@ KINDS_BY_NAME = {
     "ConnectTimeout": FailureKind.TIMEOUT,
     "ReadTimeout": FailureKind.TIMEOUT,
     "WriteTimeout": FailureKind.TIMEOUT,
-    "PoolTimeout": FailureKind.POOL,
+    "PoolTimeout": FailureKind.LOCAL,
     "ConnectError": FailureKind.CONNECT,
     "ProxyError": FailureKind.CONNECT,
     "ReadError": FailureKind.TRANSFER,

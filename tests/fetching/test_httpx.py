@@ -389,7 +389,7 @@ async def test_full_transport_pool_is_not_blamed_on_the_origin(
         )
         await other_response.aclose()
 
-    assert outcome == Failed(kind=FailureKind.POOL, error=ANY)
+    assert outcome == Failed(kind=FailureKind.LOCAL, error=ANY)
 
 
 async def test_endless_body_that_never_suspends_is_a_failure(

@@ -367,7 +367,7 @@ async def test_fetch_that_gets_no_thread_in_time_is_not_blamed_on_the_site(
         outcome = await fetcher.fetch(Origin.from_url(url))
 
     assert outcome == Failed(
-        kind=FailureKind.POOL, error="FetchFailedError: no thread was free in time"
+        kind=FailureKind.LOCAL, error="FetchFailedError: no thread was free in time"
     )
 
 
@@ -377,7 +377,7 @@ async def test_waiting_for_a_thread_is_limited_only_by_the_deadline() -> None:
 
     outcome = await fetcher.fetch(Origin.from_url("http://a.test/"))
 
-    assert outcome == Failed(kind=FailureKind.POOL, error=ANY)
+    assert outcome == Failed(kind=FailureKind.LOCAL, error=ANY)
 
 
 @BLOCKING_CALLS
@@ -393,7 +393,7 @@ async def test_fetch_for_which_no_thread_can_be_started_is_not_blamed_on_the_sit
         outcome = await fetched(url)
 
     assert outcome == Failed(
-        kind=FailureKind.POOL, error="RuntimeError: can't start new thread"
+        kind=FailureKind.LOCAL, error="RuntimeError: can't start new thread"
     )
 
 
@@ -410,4 +410,4 @@ async def test_authorities_that_are_not_loaded_in_time_are_not_blamed_on_the_sit
     outcome = await fetched("https://127.0.0.1/", policy=Policy(fetch_deadline=0.05))
     may_load.set()
 
-    assert outcome == Failed(kind=FailureKind.POOL, error=ANY)
+    assert outcome == Failed(kind=FailureKind.LOCAL, error=ANY)

@@ -177,7 +177,7 @@ async def test_queued_call_that_has_no_thread_in_time_fails_and_never_begins(
         hanging.end()
         await result_of(threads, partial(begun.append, "next"))
 
-    assert caught.value.kind is FailureKind.POOL
+    assert caught.value.kind is FailureKind.LOCAL
     assert begun == ["next"]
 
 
@@ -204,7 +204,7 @@ async def test_call_fails_if_no_thread_can_be_started(
         with pytest.raises(FetchFailedError, match="can't start new thread") as caught:
             await result_of(threads, lambda: 1)
 
-    assert caught.value.kind is FailureKind.POOL
+    assert caught.value.kind is FailureKind.LOCAL
     assert await result_of(threads, lambda: 1) == 1
 
 

@@ -246,7 +246,7 @@ def outcome_of(attempt: Attempt, policy: Policy) -> Outcome:
     if answer.end is End.PRIVATE:
         return Failed(kind=FailureKind.ADDRESS_REFUSED, error=answer.name)
     if answer.end is End.POOL:
-        return Failed(kind=FailureKind.POOL, error=answer.name)
+        return Failed(kind=FailureKind.LOCAL, error=answer.name)
     if answer.status is None:
         return Failed(kind=FailureKind.OTHER, error=answer.name)
     return Answered(status=answer.status, headers=attempt.headers, body=answer.body)

@@ -13,20 +13,22 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from robotsgate import AccessResult, Policy, Reason, RobotsTxtFetched
+from robotsgate import AccessResult, FailureKind, Policy, Reason, RobotsTxtFetched
 from robotsgate.caching._freshness import freshness_lifetime, retry_after
 from robotsgate.caching._in_force import Effect
 from tests.caching.judge import (
+    LARGEST_SKEW,
     MOST_JITTER,
     History,
     after,
     effects,
     evidence,
-    is_current,
+    is_current_for,
     is_fresh,
     joined,
     keep_until,
     meaning,
+    meanwhile,
     span,
     usable,
     wait,
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
 
 # The rounding error of epoch seconds a little above 2 ** 31.
 _EPSILON = 1e-3
+
+_FIRST_PAUSE = 5.0
+_PROXY_DENIED = 407
 
 Known = frozenset[History | None]
 _NOTHING: Known = frozenset({None})
@@ -68,6 +73,16 @@ class _Write:
     is_kept: bool
 
 
+class _Pause(NamedTuple):
+    """A pause because the checker's own machine failed."""
+
+    since: float
+    seconds: float
+
+    def is_on(self, now: float) -> bool:
+        return self.since - LARGEST_SKEW <= now < self.since + self.seconds
+
+
 @dataclass
 class _Origin:
     """The state of one origin.
@@ -82,6 +97,9 @@ class _Origin:
         may_forget: whether the next attempt may ignore everything known.
         attempt: the last attempt.
         write: the store update that follows it.
+        failed_at: when the current checker's last attempt without a response ended.
+        pause: the current checker's last pause, unless a request has been sent since.
+        paused: whether a pause began in this step.
     """
 
     in_memory: Known = _NOTHING
@@ -93,6 +111,9 @@ class _Origin:
     may_forget: bool = False
     attempt: Attempt | None = None
     write: _Write | None = None
+    failed_at: float | None = None
+    pause: _Pause | None = None
+    paused: bool = False
 
     def learn(self, known: Known) -> None:
         self.known = known or _NOTHING
@@ -143,6 +164,7 @@ class Judge:
             origin.seen = origin.known = origin.in_memory
             origin.fetched = frozenset()
             origin.forced = 0
+            origin.paused = False
 
     def checker_began(
         self, policy: Policy, *, may_evict: bool, overrides: Mapping[str, str]
@@ -154,6 +176,7 @@ class Judge:
         self.fetches = 0
         for origin in self._origins.values():
             origin.remember(_NOTHING)
+            origin.failed_at = origin.pause = None
 
     def refresh_requested(self, host: str) -> None:
         """Record a call of `refresh`, which may fetch before the retry is due."""
@@ -187,8 +210,11 @@ class Judge:
         origin.write = None
         self.seen[f"answer {attempt.answer.name}"] += 1
         now = self.clock.now()
-        all_current = all(self._is_current(history, now) for history in origin.known)
-        if all_current and not origin.may_forget:
+        all_current = all(
+            self._is_current(origin, history, now) for history in origin.known
+        )
+        is_paused = origin.pause is not None and origin.pause.is_on(now)
+        if is_paused or (all_current and not origin.may_forget):
             if origin.forced <= 0:
                 self.complain(f"{attempt.host} was fetched too early")
             origin.forced -= 1
@@ -209,7 +235,7 @@ class Judge:
         now = self.clock.now()
         self.seen["entry read from the store"] += stored != _NOTHING
         # The checker keeps a current entry in memory.
-        origin.in_memory |= {one for one in known if self._is_current(one, now)}
+        origin.in_memory |= {one for one in known if self._is_current(origin, one, now)}
         origin.learn(known)
 
     def entry_updated(self, key: str, *, is_whole: bool, is_kept: bool) -> None:
@@ -238,8 +264,14 @@ class Judge:
             self.complain(f"a fetch of {host} ended but never began")
             return
         attempt.is_over = True
-        self.fetches += 1
         self.fetched[host] += 1
+        if event.failure is FailureKind.LOCAL:
+            self._local_failure(origin, event)
+            return
+        origin.pause = None
+        if event.failure is not None or event.status == _PROXY_DENIED:
+            origin.failed_at = self.clock.now()
+        self.fetches += 1
         self.seen[f"access {event.access.value}"] += 1
         if write is None:
             self.complain(f"the fetch of {host} was not stored")
@@ -261,6 +293,18 @@ class Judge:
             origin.stored[write.key] = results
         origin.fetched |= results
         origin.remember(results)
+
+    def _local_failure(self, origin: _Origin, event: RobotsTxtFetched) -> None:
+        """Complain unless the checker pauses longer each time, and stores nothing."""
+        self.seen["local failure"] += 1
+        now, last = self.clock.now(), origin.pause
+        seconds = _FIRST_PAUSE if last is None else 2 * last.seconds
+        origin.pause = _Pause(now, min(seconds, self.policy.retry_max))
+        origin.paused = True
+        if event.next_fetch_at < now + origin.pause.seconds - _EPSILON:
+            self.complain(f"{event.origin} is not paused until {event.next_fetch_at}")
+        if origin.write is not None:
+            self.complain(f"a local failure for {event.origin} was stored")
 
     def _histories_after(
         self, known: Known, attempt: Attempt, event: RobotsTxtFetched
@@ -284,8 +328,6 @@ class Judge:
             )
             access = AccessResult.UNREACHABLE if new.lines else new.access
             low, high = self._pause(history, attempt, meant.access, now)
-            if not meant.is_counted:
-                low, high = 0.0, math.inf
             pause = event.next_fetch_at - now
             if new == history and not new.lines and new.said is not None:
                 low = high = new.said.fresh_until - now  # superseded by an answer
@@ -360,9 +402,9 @@ class Judge:
         if host in self.overrides:
             return True
         now = self.clock.now()
-        in_memory = self._origin(host).in_memory
+        origin = self._origin(host)
         return not self.may_evict and all(
-            self._is_current(one, now) for one in in_memory
+            self._is_current(origin, one, now) for one in origin.in_memory
         )
 
     def judge_prefetched(self, host: str) -> None:
@@ -447,14 +489,21 @@ class Judge:
         self, host: str, known: Known, moments: Iterable[float]
     ) -> Iterator[tuple[History, float]]:
         """The usable histories: current ones, and those fetched in this step."""
-        fetched = self._origin(host).fetched
+        origin = self._origin(host)
         for now in moments:
             for history in known:
-                if history and (history in fetched or self._is_current(history, now)):
+                if history and (
+                    history in origin.fetched or self._is_current(origin, history, now)
+                ):
                     yield history, now
+            pause = origin.pause
+            if pause is not None and (origin.paused or pause.is_on(now)):
+                for history in known:
+                    last = history and usable(history, now, self.policy)
+                    yield meanwhile(last, now, pause.since + pause.seconds), now
 
-    def _is_current(self, history: History | None, now: float) -> bool:
-        return history is not None and is_current(history, now)
+    def _is_current(self, origin: _Origin, history: History | None, now: float) -> bool:
+        return history is not None and is_current_for(history, now, origin.failed_at)
 
     def _in_memory(self, origin: _Origin) -> Known:
         return origin.in_memory | _NOTHING if self.may_evict else origin.in_memory

@@ -26,7 +26,7 @@ from robotsgate.caching._freshness import (
     retry_delay,
 )
 from robotsgate.caching._merge import merge
-from robotsgate.caching._outcome import AccessResult, Answered, Failed, FailureKind
+from robotsgate.caching._outcome import AccessResult, Answered, Failed
 from robotsgate.caching._policy import AfterUnreachableLimit, terms_of
 
 if TYPE_CHECKING:
@@ -82,6 +82,33 @@ def entry_after(
     return Entry(origin=origin, terms=terms_of(policy), answer=last, outage=outage)
 
 
+def entry_meanwhile(
+    known: Entry | None,
+    failure: Failed,
+    *,
+    origin: str,
+    now: float,
+    retry_at: float,
+    policy: Policy,
+) -> Entry:
+    """What applies to `origin` until `retry_at`, while our own machine cannot fetch.
+
+    That is not an attempt, so this entry must not be stored or merged with others.
+    Without an outage, what would apply if one began now.
+    """
+    known = usable(known, now=now, policy=policy)
+    answer, outage = (None, None) if known is None else (known.answer, known.outage)
+    if outage is None:
+        outage = Outage(since=now, last_attempt_at=now, retry_at=now, attempts=1)
+    outage = replace(
+        outage,
+        retry_at=max(outage.retry_at, retry_at),
+        failure=failure.kind,
+        error=_error(failure),
+    )
+    return Entry(origin=origin, terms=terms_of(policy), answer=answer, outage=outage)
+
+
 def _last_answer(known: Entry | None, *, now: float, policy: Policy) -> Answer | None:
     """The last answer, if it is usable or means that there is no file.
 
@@ -133,10 +160,6 @@ def _outage_after(
 ) -> Outage:
     """The outage after one more failure."""
     answer, outage = (None, None) if known is None else (known.answer, known.outage)
-    if isinstance(outcome, Failed) and outcome.kind is FailureKind.POOL:
-        return _outage_without_attempt(
-            outage, outcome, origin=origin, now=now, policy=policy
-        )
     gap = longest_gap(answer, policy)
     if outage is not None and now > outage.retry_at + gap:
         outage = None
@@ -147,7 +170,7 @@ def _outage_after(
         asked = retry_after(outcome.headers, now=now, policy=policy)
         delay = max(delay, asked or 0.0)
     after = Outage(
-        since=now if outage is None or outage.attempts == 0 else outage.since,
+        since=now if outage is None else outage.since,
         last_attempt_at=now,
         retry_at=now + delay,
         attempts=attempts,
@@ -163,28 +186,6 @@ def _outage_after(
     if is_evidence(outcome, counts_network=counts_network):
         return _with_evidence(after, now=now, gap=gap)
     return after
-
-
-def _outage_without_attempt(
-    outage: Outage | None, outcome: Failed, *, origin: str, now: float, policy: Policy
-) -> Outage:
-    """The outage after a fetch that never left our machine and so is not evidence."""
-    retry_at = now + retry_delay(failures=1, status=None, origin=origin, policy=policy)
-    if outage is not None:
-        return replace(
-            outage,
-            retry_at=max(outage.retry_at, retry_at),
-            failure=outcome.kind,
-            error=_error(outcome),
-        )
-    return Outage(
-        since=now,
-        last_attempt_at=now,
-        retry_at=retry_at,
-        attempts=0,
-        failure=outcome.kind,
-        error=_error(outcome),
-    )
 
 
 def _with_evidence(outage: Outage, *, now: float, gap: float) -> Outage:

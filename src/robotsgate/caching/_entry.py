@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import zlib
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
 
 from robotsgate.caching._outcome import AccessResult, FailureKind
@@ -162,19 +163,16 @@ class Outage:
     """The fetches that have failed since the last answer.
 
     Attributes:
-        since: when the first attempt ended, in epoch seconds; meaningless if `attempts`
-            is 0.
+        since: when the first attempt ended, in epoch seconds.
         last_attempt_at: when the last attempt ended, in epoch seconds.
         retry_at: when the origin may be fetched again, in epoch seconds.
-        attempts: how many of the fetches left our machine, ≥ 0; 0 if the connection
-            pool has been exhausted every time.
+        attempts: the number of attempts, ≥ 1.
         evidence_since: the end of the first attempt showing that the origin is at fault
             (`is_evidence`), in epoch seconds; `None` if there is none.
         last_evidence_at: the end of the last such attempt, in epoch seconds; `None` if
             there is none.
         days: the number of different days (UTC) with such evidence, ≥ 0.
-        failure: where the last fetch failed, or why it did not leave our machine;
-            `None` if there was a response.
+        failure: where the last attempt failed; `None` if there was a response.
         status: the status of the last attempt; `None` if there was no response.
         redirects: the redirects that the last attempt followed.
         error: a human-readable description of what went wrong in the last fetch; `None`
@@ -192,6 +190,12 @@ class Outage:
     status: int | None = None
     redirects: Redirects = ()
     error: str | None = None
+
+    @property
+    def has_response(self) -> bool:
+        """Whether the last attempt had a response from the site, not from a proxy."""
+        is_from_proxy = self.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
+        return self.failure is None and not is_from_proxy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +251,26 @@ class Entry:
         of the entry is unknown.
         """
         return self.checked_at - LARGEST_SKEW <= now < self.next_fetch_at
+
+
+def is_current_for(entry: Entry, now: float, *, failed_at: float | None) -> bool:
+    """Whether a checker can use `entry` at `now` without a fetch of its own.
+
+    If the last attempt had no response from the site, another checker's network, proxy
+    or resolver may be at fault. Such an outage is current only for a checker that has
+    failed itself, at `failed_at`, and only for as long as it would then back off.
+    """
+    outage, answer = entry.outage, entry.answer
+    if not entry.is_current(now):
+        return False
+    if outage is None or (answer is not None and answer.is_fresh(now)):
+        return True
+    if outage.has_response:
+        return True
+    if failed_at is None:
+        return False
+    back_off = outage.retry_at - outage.last_attempt_at
+    return failed_at - LARGEST_SKEW <= now < failed_at + back_off
 
 
 def key_of(origin: str, terms: str) -> str:

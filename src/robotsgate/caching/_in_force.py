@@ -150,7 +150,7 @@ def _of_outage(
     """The effect and reason that apply in the outage's phase at `now`."""
     access = None if answer is None else answer.access
     closed = Effect.REFUSE if access is AccessResult.REFUSED else Effect.DISALLOW
-    if outage.attempts and now < outage.since + policy.outage_grace:
+    if now < outage.since + policy.outage_grace:
         return closed, Reason.UNREACHABLE
     if (
         answer is not None
@@ -172,12 +172,11 @@ def _of_outage(
 def _copy_may_be_used(
     answer: Answer, outage: Outage, *, now: float, policy: Policy
 ) -> bool:
-    window_of_answer = answer.fresh_until + policy.stale_window
-    if outage.attempts == 0:  # the outage has not started
-        return now < window_of_answer
     if policy.after_unreachable_limit is AfterUnreachableLimit.LAST_COPY:
         return True
-    return now < outage.since + policy.stale_window and outage.since < window_of_answer
+    return now < outage.since + policy.stale_window and (
+        outage.since < answer.fresh_until + policy.stale_window
+    )
 
 
 def _opens_at(
@@ -221,10 +220,7 @@ def _ends(
         outage.since + policy.stale_window,
     ]
     if answer is not None:
-        ends += [
-            answer.fresh_until + policy.stale_window,
-            answer.answered_at - LARGEST_SKEW,  # it may be fresh from then on
-        ]
+        ends.append(answer.answered_at - LARGEST_SKEW)  # it may be fresh from then on
     opens_at = _opens_at(answer, outage, now=now, policy=policy)
     return ends if opens_at is None else [*ends, opens_at]
 

@@ -17,6 +17,8 @@ from robotsgate.robotstxt._robots_txt import MAX_KNOWN_AGENTS, RobotsTxt
 from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from robotsgate.caching._policy import Policy
     from robotsgate.caching._question import Agent, AgentName
     from robotsgate.robotstxt._agent_rules import AgentRules
@@ -51,8 +53,12 @@ class LiveOrigins:
         policy: Policy,
         dialect: Dialect,
         overrides: Mapping[str, RobotsTxt | bytes | str] | None = None,
+        is_current: Callable[[Entry, float], bool] = Entry.is_current,
     ) -> None:
-        """Start empty. Raises the same errors as `_files_by_origin`."""
+        """Start empty. Raises the same errors as `_files_by_origin`.
+
+        `is_current` says whether an entry can be used at a time without a fetch.
+        """
         self.overrides: dict[str, RobotsTxt] = _files_by_origin(
             overrides, dialect=dialect, max_bytes=policy.max_body_bytes
         )
@@ -61,6 +67,7 @@ class LiveOrigins:
         self._weight = 0
         self._policy = policy
         self._dialect = dialect
+        self._is_current = is_current
         self.by_origin: OrderedDict[str, Standing] = OrderedDict()
         """Keyed by origin; the first one is the next to be evicted."""
         self.by_agent: dict[AgentName, dict[str, StandingFor]] = {}
@@ -71,7 +78,7 @@ class LiveOrigins:
         standing = self.by_origin.get(origin)
         if standing is None and origin in self.overrides:
             return self.admit(Entry(origin=origin, answer=OVERRIDE), now)
-        if standing is None or not standing.entry.is_current(now):
+        if standing is None or not self._is_current(standing.entry, now):
             return None
         standing.is_used = True
         if standing.is_usable(now):

@@ -46,10 +46,9 @@ def merge(known: Entry | None, stored: Entry | None, *, now: float) -> Entry | N
 def _joint_outage(one: Outage, other: Outage) -> Outage:
     """The outage that two processes saw as `one` and `other`."""
     later = max((one, other), key=_order_of_outage)
-    begun = [outage.since for outage in (one, other) if outage.attempts > 0]
     return replace(
         later,
-        since=min(begun or [one.since, other.since]),
+        since=min(one.since, other.since),
         attempts=max(one.attempts, other.attempts),
         evidence_since=min(
             _set(one.evidence_since, other.evidence_since), default=None

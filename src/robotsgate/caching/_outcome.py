@@ -67,8 +67,9 @@ class FailureKind(enum.Enum):
     """The content coding is unknown, chained, corrupt or truncated."""
     ADDRESS_REFUSED = "address-refused"
     """The address guard refused the address."""
-    POOL = "pool"
-    """No connection of the caller's client was free in time, or no thread."""
+    LOCAL = "local"
+    """This machine could not send the request: it had no free file descriptor, port,
+    memory or thread, or the caller's client had no free connection."""
     OTHER = "other"
     """Any other failure."""
 

@@ -11,9 +11,8 @@ from logging import DEBUG
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import anyio
-import anyio.to_thread
 
-from robotsgate._flights import Flights
+from robotsgate._flights import Flights, in_thread
 from robotsgate.caching._in_force import Effect
 from robotsgate.caching._question import Question
 from robotsgate.checking._reporting import LOGGER
@@ -299,4 +298,4 @@ class Answers:
         a single thread.
         """
         self._readings.check_loop()
-        return await anyio.to_thread.run_sync(work, limiter=self._one_at_a_time)
+        return await in_thread(work, limiter=self._one_at_a_time)

@@ -29,6 +29,7 @@ from robotsgate.checking._answers import Answers
 from robotsgate.checking._arguments import check_clock, check_store, user_agent_of
 from robotsgate.checking._entries import Entries
 from robotsgate.checking._many import answer_each, check_in_order, prefetch
+from robotsgate.checking._own_attempts import OwnAttempts
 from robotsgate.checking._renewal import Renewals
 from robotsgate.checking._reporting import reporter_for
 from robotsgate.robotstxt._dialect import Dialect, grammar_of
@@ -127,8 +128,13 @@ class RobotsChecker:
             max_concurrent_fetches=max_concurrent_fetches,
         )
         self._reporter = reporter_for(on_event)
+        own = OwnAttempts(max_origins=max_origins, longest_pause=policy.retry_max)
         self._live = LiveOrigins(
-            max_origins=max_origins, policy=policy, dialect=dialect, overrides=overrides
+            max_origins=max_origins,
+            policy=policy,
+            dialect=dialect,
+            overrides=overrides,
+            is_current=own.is_current,
         )
         check_store(store)
         # Last, so that no error leaves it open.
@@ -140,6 +146,7 @@ class RobotsChecker:
             self._entries,
             fetcher,
             self._reporter,
+            own=own,
             policy=policy,
             clock=clock,
             max_concurrent_fetches=max_concurrent_fetches,

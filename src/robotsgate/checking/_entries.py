@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
-import anyio.to_thread
 
+from robotsgate._flights import in_thread
 from robotsgate.caching._codec import (
     CodecError,
     LaterVersionError,
@@ -91,8 +91,7 @@ class Entries:
         read = partial(self._entry, origin, data)
         try:
             if isinstance(data, bytes) and len(data) > MAX_BYTES_AT_ONCE:
-                limiter = self._one_at_a_time
-                entry = await anyio.to_thread.run_sync(read, limiter=limiter)
+                entry = await in_thread(read, limiter=self._one_at_a_time)
             else:
                 entry = read()
             return usable(entry, now=now, policy=self._policy)

@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import anyio.to_thread
 
+from robotsgate._flights import in_thread
 from robotsgate.caching._outcome import Answered, Failed
 from robotsgate.caching._rules_change import may_change_rules, rules_change
 from robotsgate.checking._reporting import LOGGER, Listener, Reporter
@@ -75,7 +75,8 @@ class RobotsTxtFetched(Event):
             truncated to 2 KB; status of the redirect response).
         headers: pairs (lower-case name, value) from the last response, but only
             Content-Type and the headers that affect how long the response stays fresh.
-        failure: where the fetch failed; `None` if there was a response.
+        failure: where the fetch failed; `None` if there was a response. After LOCAL,
+            nothing is stored, and the other attributes describe what applies meanwhile.
         error: what went wrong; `None` if nothing did.
         body_bytes: how many decoded bytes of the body were read, ≥ 0.
         elapsed_seconds: the duration of the fetch, ≥ 0.
@@ -175,6 +176,8 @@ class CheckerStats(JSONValue):
         successful: fetches that returned a file.
         unavailable: fetches that found no file.
         unreachable: fetches that failed.
+        local_failures: fetches that failed because this machine could not send the
+            request; they count neither as fetches nor as unreachable.
         restricted: fetches whose response the policy treats as "keep out".
         refused: fetches that the address guard refused.
         joined: lookups that waited for a fetch started by another lookup.
@@ -195,6 +198,7 @@ class CheckerStats(JSONValue):
     successful: int = 0
     unavailable: int = 0
     unreachable: int = 0
+    local_failures: int = 0
     restricted: int = 0
     refused: int = 0
     joined: int = 0
@@ -244,6 +248,22 @@ class EventReporter(Reporter):
     ) -> None:
         """See `Reporter.report_fetch`."""
         super().report_fetch(entry, previous=previous, outcome=outcome, seconds=seconds)
+        self._tell_fetched(entry, outcome, seconds)
+        if previous is not None and previous.access is not entry.access:
+            self._listener.tell(
+                AccessChanged(
+                    origin=entry.origin, before=previous.access, after=entry.access
+                )
+            )
+
+    def report_local_failure(
+        self, entry: Entry, failure: Failed, *, now: float, seconds: float
+    ) -> None:
+        """See `Reporter.report_local_failure`."""
+        super().report_local_failure(entry, failure, now=now, seconds=seconds)
+        self._tell_fetched(entry, failure, seconds)
+
+    def _tell_fetched(self, entry: Entry, outcome: Outcome, seconds: float) -> None:
         body = outcome.body if isinstance(outcome, Answered) else b""
         self._listener.tell(
             RobotsTxtFetched(
@@ -263,12 +283,6 @@ class EventReporter(Reporter):
                 next_fetch_at=entry.next_fetch_at,
             )
         )
-        if previous is not None and previous.access is not entry.access:
-            self._listener.tell(
-                AccessChanged(
-                    origin=entry.origin, before=previous.access, after=entry.access
-                )
-            )
 
     async def report_commit(
         self,
@@ -282,9 +296,8 @@ class EventReporter(Reporter):
         if not (old and new and may_change_rules(old, new)):
             return
         with anyio.CancelScope(shield=True):  # no other process reports this
-            change = await anyio.to_thread.run_sync(
-                partial(rules_change, old, new, read), limiter=self._one_at_a_time
-            )
+            work = partial(rules_change, old, new, read)
+            change = await in_thread(work, limiter=self._one_at_a_time)
         if change is not None:
             self._listener.tell(
                 RulesChanged(origin=after.origin, before=change[0], after=change[1])

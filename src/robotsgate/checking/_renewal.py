@@ -10,7 +10,9 @@ Each renewal is one flight:
     [lease] ──► another process is fetching: pause, look up again
         │ ours, or the store has no leases
         ▼
-    fetch ──► `FetchEnd.over_event`, for callers that only wait for the request
+    fetch ──► our own machine failed: pause, nothing is kept
+        │
+        ├───► `FetchEnd.over_event`, for callers that only wait for the request
         ▼
     update the store and memory: done
 
@@ -27,10 +29,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import anyio
 
 from robotsgate._flights import Flights
-from robotsgate.caching._attempt import entry_after
+from robotsgate.caching._attempt import entry_after, entry_meanwhile
 from robotsgate.caching._entry import by_our_clock, usable
 from robotsgate.caching._merge import merge
-from robotsgate.caching._outcome import AccessResult, Answered, judge
+from robotsgate.caching._outcome import (
+    AccessResult,
+    Answered,
+    Failed,
+    FailureKind,
+    judge,
+)
+from robotsgate.caching._standing import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
@@ -41,8 +50,8 @@ if TYPE_CHECKING:
     from robotsgate.caching._live import LiveOrigins
     from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._policy import Policy
-    from robotsgate.caching._standing import Standing
     from robotsgate.checking._entries import Entries
+    from robotsgate.checking._own_attempts import OwnAttempts, Pause
     from robotsgate.checking._reporting import Reporter
     from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
     from robotsgate.urls._origin import Origin
@@ -103,6 +112,7 @@ class Renewals:
         fetcher: RobotsTxtFetcher,
         reporter: Reporter,
         *,
+        own: OwnAttempts,
         policy: Policy,
         clock: Clock,
         max_concurrent_fetches: int,
@@ -118,6 +128,7 @@ class Renewals:
         self._reporter = reporter
         self.policy = policy
         self._clock = clock
+        self._own = own
         self._places = anyio.Semaphore(max_concurrent_fetches, fast_acquire=True)
         self._loading = anyio.Lock()
         self._fetch_ends: dict[Hashable, FetchEnd] = {}  # that a caller waits for
@@ -164,7 +175,7 @@ class Renewals:
         self.flights.check_loop()
         times_forgotten = self._times_forgotten
         entry = await self._look_up(origin.key)
-        if entry is None or not entry.is_current(self._clock.now()):
+        if entry is None or not self._own.is_current(entry, self._clock.now()):
             return None
         if times_forgotten != self._times_forgotten or self._forgetting:
             return None
@@ -186,7 +197,8 @@ class Renewals:
                 return
             now = self._clock.now()
             for entry in entries:
-                if entry.origin not in self._live.by_origin and entry.is_current(now):
+                is_new = entry.origin not in self._live.by_origin
+                if is_new and self._own.is_current(entry, now):
                     self._reporter.report_look_up(is_hit=True)
                     self._live.admit(entry, now)
 
@@ -253,10 +265,23 @@ class Renewals:
             self._reporter.report_look_up(is_hit=standing is not None)
         if standing is not None:
             return Renewal(standing, is_fetched=False)
-        if self._entries.has_lease:
+        pause = self._own.pause(key, self._clock.now())
+        if pause is not None and not is_forced:
+            standing = self._standing_meanwhile(key, known, pause)
+            return Renewal(standing, is_fetched=False)
+        if self._entries.has_lease and not self._was_told(known):
             return await self._renew_with_lease(origin, is_forced=is_forced)
         async with self._places:
             return await self._fetch(origin, known)
+
+    def _was_told(self, known: Entry | None) -> bool:
+        """Whether only another process has failed to fetch, without a response."""
+        now = self._clock.now()
+        return (
+            known is not None
+            and known.is_current(now)
+            and not self._own.is_current(known, now)
+        )
 
     async def _renew_with_lease(self, origin: Origin, *, is_forced: bool) -> Renewal:
         """Like `_renew`, but one process in a fleet fetches for all of them."""
@@ -281,9 +306,12 @@ class Renewals:
             self._reporter.report_lease_wait()
             await self._clock.wait(seconds)
             seconds = min(_PAUSE_FACTOR * seconds, _LONGEST_PAUSE_SECONDS)
-            _, standing = await self._look_up_standing(key, is_forced=is_forced)
+            known, standing = await self._look_up_standing(key, is_forced=is_forced)
             if standing is not None:
                 return Renewal(standing, is_fetched=False)
+            if self._was_told(known):  # asking one after the other would take too long
+                async with self._places:
+                    return await self._fetch(origin, known)
 
     async def _look_up(self, key: str) -> Entry | None:
         """An origin's entry, merged from memory and the store.
@@ -301,7 +329,7 @@ class Renewals:
         """Like `_look_up`, plus the origin's state, or `None` if it must be fetched."""
         known = await self._look_up(key)
         now = self._clock.now()
-        if is_forced or known is None or not known.is_current(now):
+        if is_forced or known is None or not self._own.is_current(known, now):
             return known, None
         if key in self._forgotten:
             return known, None
@@ -322,6 +350,13 @@ class Renewals:
         self._reporter.report_start(key)
         try:
             outcome = await self._fetcher.fetch(origin)
+            if isinstance(outcome, Failed) and outcome.kind is FailureKind.LOCAL:
+                return self._pause(
+                    key,
+                    looked_up,
+                    outcome,
+                    seconds=self._clock.monotonic() - monotonic,
+                )
             self._tell_fetch_end(key, outcome)
             entry, previous, stored_before, outcome = await self._keep(
                 key, outcome, looked_up, began_at=began_at
@@ -341,6 +376,37 @@ class Renewals:
         read = partial(self._live.robots_txt, standing)
         await self._reporter.report_commit(stored_before, entry, read=read)
         return Renewal(standing, is_fetched=True)
+
+    def _pause(
+        self, key: str, looked_up: Entry | None, failure: Failed, *, seconds: float
+    ) -> Renewal:
+        """Pause, because our own machine failed. Changes nothing that is known."""
+        pause = self._own.begin_pause(key, failure, self._clock.now())
+        standing = self._standing_meanwhile(key, looked_up, pause)
+        if failure.redirects:  # the first request was sent
+            self._tell_fetch_end(key, failure)
+        self._reporter.report_local_failure(
+            standing.entry, failure, now=pause.since, seconds=seconds
+        )
+        return Renewal(standing, is_fetched=True)
+
+    def _standing_meanwhile(
+        self, key: str, looked_up: Entry | None, pause: Pause
+    ) -> Standing:
+        """What applies during `pause`, which is kept neither in memory nor stored."""
+        now = self._clock.now()
+        known = None
+        if key not in self._forgotten:
+            known = merge(self._from_memory(key, now), looked_up, now=now)
+        entry = entry_meanwhile(
+            known,
+            pause.failure,
+            origin=key,
+            now=now,
+            retry_at=pause.until,
+            policy=self.policy,
+        )
+        return Standing(entry, now=now, policy=self.policy)
 
     async def _keep(
         self, key: str, outcome: Outcome, looked_up: Entry | None, *, began_at: float
@@ -374,6 +440,7 @@ class Renewals:
             return entry
 
         entry, stored_before = await self._entries.update(key, now, change)
+        self._own.note(entry, now)
         if key in self._forgotten:
             stored_before = None
         return entry, previous, stored_before, outcome

@@ -6,6 +6,7 @@ Events for a listener are in `_events`.
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._robots_txt import RobotsTxt
 
 LOGGER = logging.getLogger("robotsgate.checker")
+
+# A machine without file descriptors fails for every origin.
+_BETWEEN_WARNINGS_SECONDS = 60.0
 
 _Told = TypeVar("_Told", bound="Event")
 
@@ -79,6 +83,7 @@ class Reporter:
         self.counts: Counter[str] = Counter()
         self.allowed: int = 0
         self.disallowed: dict[str, int] = {reason.value: 0 for reason in Reason}
+        self._warned_at = -math.inf
 
     def stats(
         self, *, joined: int, live_origins: int, fetches_under_way: int
@@ -147,6 +152,27 @@ class Reporter:
                 previous.access.value,
                 entry.access.value,
                 outcome.error or status,
+            )
+
+    def report_local_failure(
+        self,
+        entry: Entry,
+        failure: Failed,
+        *,
+        now: float,
+        seconds: float,  # noqa: ARG002 (for listeners)
+    ) -> None:
+        """Report a fetch that failed on our own machine; `entry` applies meanwhile.
+
+        Logs a warning, but at most one a minute.
+        """
+        self.counts["local_failures"] += 1
+        if not self._warned_at <= now < self._warned_at + _BETWEEN_WARNINGS_SECONDS:
+            self._warned_at = now
+            LOGGER.warning(
+                "%s was not fetched, because this machine failed: %s",
+                entry.origin,
+                failure.error,
             )
 
     async def report_commit(

@@ -101,7 +101,7 @@ class DirectFetcher:
                 return self._ssl_context
         raise FetchFailedError(  # not the origin's fault
             "the certificate authorities were not loaded in time",
-            kind=FailureKind.POOL,
+            kind=FailureKind.LOCAL,
         )
 
     async def _get_through_httpx(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import socket
 import ssl
 from typing import TYPE_CHECKING
 
+from robotsgate._flights import is_no_thread
 from robotsgate.caching._address_guard import AddressRefusedError
 from robotsgate.caching._outcome import Failed, FailureKind
 from robotsgate.fetching._fetcher import FetchFailedError
@@ -33,7 +35,7 @@ _KINDS_OF_CAUSES: tuple[tuple[type[BaseException], FailureKind], ...] = (
 _KINDS = {
     "CodingError": FailureKind.CODING,
     "DecodingError": FailureKind.CODING,
-    "PoolTimeout": FailureKind.POOL,
+    "PoolTimeout": FailureKind.LOCAL,
     "TimeoutException": FailureKind.TIMEOUT,
     "TimeoutError": FailureKind.TIMEOUT,
     "ConnectError": FailureKind.CONNECT,
@@ -42,6 +44,9 @@ _KINDS = {
     "ProxyError": FailureKind.CONNECT,
     "OSError": FailureKind.CONNECT,
 }
+
+# This machine has no more of something, whatever the address.
+_LOCAL_ERRORS = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 # A proxy might have helped.
 _UNCONNECTED = (FailureKind.NAME_RESOLUTION, FailureKind.CONNECT)
@@ -80,6 +85,8 @@ def outcome_of(
         causes = causes[1:] or causes  # the cause is more specific
     else:
         kind = _kind_of_causes(causes) or _kind_of(error)
+    if _is_local(causes):
+        kind = FailureKind.LOCAL
     text = _text(causes)
     if type(error) is TimeoutError and not error.args:
         text = f"no response within {deadline:g} s"
@@ -115,6 +122,25 @@ def _kind_of_causes(causes: list[BaseException]) -> FailureKind | None:
         if any(isinstance(cause, kind) for cause in causes):
             return failure
     return None
+
+
+def _is_local(causes: list[BaseException]) -> bool:
+    """Whether this machine could not send the request.
+
+    EADDRNOTAVAIL means that no port is free, unless another address failed otherwise:
+    it may also mean that the machine has no address of a family.
+    """
+    numbers = {one.errno for one in causes if isinstance(one, OSError) and one.errno}
+    is_without_memory = any(
+        isinstance(one, socket.gaierror) and one.errno == socket.EAI_MEMORY
+        for one in causes
+    )
+    return bool(
+        numbers & _LOCAL_ERRORS
+        or numbers == {errno.EADDRNOTAVAIL}
+        or is_without_memory
+        or any(map(is_no_thread, causes))
+    )
 
 
 def _kind_of(error: BaseException) -> FailureKind:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from robotsgate._flights import is_no_thread
 from robotsgate.caching._address_guard import FetchGuard, GuardRules
 from robotsgate.caching._coding import ACCEPT_ENCODING
 from robotsgate.caching._hops import Hops
@@ -136,9 +137,9 @@ class RobotsTxtFetcher:
         token = own_fetch.set(fetch)
         try:
             outcome = await self._follow(fetch, hops)
-        except MISTAKES:
-            raise
-        except Exception as error:  # noqa: BLE001 (a client may be third-party code)
+        except Exception as error:
+            if isinstance(error, MISTAKES) and not is_no_thread(error):
+                raise
             outcome = outcome_of(
                 error,
                 redirects=hops.redirects,

@@ -69,7 +69,7 @@ class DaemonThreads:
                 has_begun = not self._withdraw(call)
             if not has_begun:
                 raise FetchFailedError(
-                    "no thread was free in time", kind=FailureKind.POOL
+                    "no thread was free in time", kind=FailureKind.LOCAL
                 )
         return call.result()
 
@@ -91,7 +91,7 @@ class DaemonThreads:
         except RuntimeError as error:  # the system's limit, or the interpreter exits
             if self._count:
                 return False
-            raise FetchFailedError(str(error), kind=FailureKind.POOL) from error
+            raise FetchFailedError(str(error), kind=FailureKind.LOCAL) from error
         self._count += 1
         return True
 

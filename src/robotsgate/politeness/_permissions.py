@@ -52,9 +52,6 @@ if TYPE_CHECKING:
 # A fraction of the origins that a checker keeps in memory by default.
 _MOST_HOSTS_AHEAD = 2_000
 
-# Failures that happen before a request is sent to the first host.
-_NOT_SENT = {FailureKind.POOL, FailureKind.ADDRESS_REFUSED}
-
 
 class Permission(NamedTuple):
     """Permission from robots.txt to fetch a URL.
@@ -265,7 +262,8 @@ class Permissions:
     def _end_of(self, outcome: Outcome) -> tuple[TurnEnd, str, float | None]:
         """How a fetch ended, the cause of an incident, and its Retry-After."""
         if isinstance(outcome, Failed):
-            is_sent = outcome.kind not in _NOT_SENT or outcome.redirects
+            is_refused = outcome.kind is FailureKind.ADDRESS_REFUSED
+            is_sent = outcome.redirects or not is_refused
             return (TurnEnd.UNJUDGED if is_sent else TurnEnd.UNUSED), "", None
         if outcome.status not in ASK_FOR_LESS:
             return TurnEnd.GOOD, "", None

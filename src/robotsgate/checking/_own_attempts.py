@@ -1,0 +1,93 @@
+"""What a checker knows from its own attempts, and does not believe of others.
+
+No network and no clock: the time is an argument.
+
+An attempt without a response is current only for the checker that made it; and if our
+own machine could not send a request, nothing is known about the origin at all, so the
+checker only pauses:
+
+    our machine fails ──▶ 5 s ──▶ 10 s ──▶ … ──▶ `retry_max`
+                            └─ a request leaves our machine: no pause
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cachetools import LRUCache
+
+from robotsgate.caching._entry import LARGEST_SKEW, is_current_for
+
+if TYPE_CHECKING:
+    from robotsgate.caching._entry import Entry
+    from robotsgate.caching._outcome import Failed
+
+# Dead origins outnumber those in memory, where each lookup of a live one evicts them.
+_PER_ORIGIN_IN_MEMORY = 10
+
+_FIRST_PAUSE_SECONDS = 5.0
+
+
+class Pause(NamedTuple):
+    """A pause because our own machine could not send a request.
+
+    Attributes:
+        failure: what it lacked.
+        since: when the pause began, in epoch seconds.
+        seconds: how long it lasts.
+    """
+
+    failure: Failed
+    since: float
+    seconds: float
+
+    @property
+    def until(self) -> float:
+        """When the pause ends, in epoch seconds."""
+        return self.since + self.seconds
+
+
+class OwnAttempts:
+    """One checker's failed attempts and pauses, for a limited number of origins."""
+
+    def __init__(self, *, max_origins: int, longest_pause: float) -> None:
+        """Start empty.
+
+        Args:
+            max_origins: the maximum number of origins in memory, ≥ 1.
+            longest_pause: the longest pause, in seconds.
+        """
+        size = _PER_ORIGIN_IN_MEMORY * max_origins
+        self._failed_at: LRUCache[str, float] = LRUCache(size)
+        self._pauses: LRUCache[str, Pause] = LRUCache(size)
+        self._longest_pause = longest_pause
+
+    def is_current(self, entry: Entry, now: float) -> bool:
+        """Whether the checker can use `entry` at `now` without a fetch of its own."""
+        if entry.outage is None:
+            return entry.is_current(now)
+        failed_at = self._failed_at.get(entry.origin)
+        return is_current_for(entry, now, failed_at=failed_at)
+
+    def pause(self, origin: str, now: float) -> Pause | None:
+        """The pause for `origin` at `now`, if there is one."""
+        pause = self._pauses.get(origin)
+        is_now = pause and pause.since - LARGEST_SKEW <= now < pause.until
+        return pause if is_now else None
+
+    def begin_pause(self, origin: str, failure: Failed, now: float) -> Pause:
+        """Pause for `origin`, twice as long as the last time."""
+        last = self._pauses.get(origin)
+        seconds = _FIRST_PAUSE_SECONDS if last is None else 2 * last.seconds
+        pause = Pause(failure, now, min(seconds, self._longest_pause))
+        self._pauses[origin] = pause
+        return pause
+
+    def note(self, entry: Entry, now: float) -> None:
+        """Note that an attempt left our machine, and led to `entry` at `now`."""
+        self._pauses.pop(entry.origin, None)
+        outage = entry.outage
+        if outage is None or outage.has_response:
+            return
+        if outage.last_attempt_at == now:  # otherwise another checker's is later
+            self._failed_at[entry.origin] = now

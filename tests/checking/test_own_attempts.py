@@ -1,0 +1,290 @@
+"""What a checker believes of other checkers' failures, and what it does after its own.
+
+The tables of what counts as current are in tests/caching/test_entry.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+
+from robotsgate import (
+    AccessResult,
+    FailureKind,
+    FetchFailedError,
+    MemoryStore,
+    Policy,
+    RobotsTxtFetched,
+)
+from robotsgate.testing import FakeSite, ManualClock
+
+from .builders import (
+    AGENT,
+    DAY,
+    MINUTE,
+    ORIGIN,
+    OTHER_ORIGIN,
+    PRIVATE,
+    PUBLIC,
+    ROBOTS_TXT,
+    LeaseStore,
+    checker_of,
+    let_others_run,
+    site_of,
+)
+
+if TYPE_CHECKING:
+    from robotsgate import CheckerEvent
+
+pytestmark = pytest.mark.anyio
+
+LOCAL = FailureKind.LOCAL
+
+
+def site_that_fails(kind: FailureKind = FailureKind.CONNECT) -> FakeSite:
+    site = FakeSite()
+    site.fail(ORIGIN, FetchFailedError("failed", kind=kind))
+    return site
+
+
+# --- attempts of others ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "ill",
+    [
+        *(
+            pytest.param(site_that_fails(kind), id=kind.value)
+            for kind in FailureKind
+            if kind not in {LOCAL, FailureKind.ADDRESS_REFUSED}
+        ),
+        pytest.param(site_of(status=407), id="407"),
+    ],
+)
+async def test_failure_of_another_checker_is_not_believed(ill: FakeSite) -> None:
+    """A worker without file descriptors used to close healthy sites for all others."""
+    clock, store, site = ManualClock(), MemoryStore(), site_of()
+    await checker_of(ill, store=store, clock=clock).refresh(ORIGIN)
+
+    assert await checker_of(site, store=store, clock=clock).can_fetch(AGENT, PUBLIC)
+    assert site.requests == [ROBOTS_TXT]
+    # The answer is for all.
+    clock.advance(2 * MINUTE)
+    assert await checker_of(ill, store=store, clock=clock).can_fetch(AGENT, PUBLIC)
+
+
+@pytest.mark.parametrize(
+    "shared",
+    [
+        pytest.param(site_of(status=500), id="500"),
+        pytest.param(site_of(status=429), id="429"),
+        pytest.param(site_that_fails(FailureKind.ADDRESS_REFUSED), id="refused"),
+    ],
+)
+async def test_response_and_refusal_of_another_checker_hold(shared: FakeSite) -> None:
+    clock, store, site = ManualClock(), MemoryStore(), site_of()
+    await checker_of(shared, store=store, clock=clock).refresh(ORIGIN)
+
+    assert not await checker_of(site, store=store, clock=clock).can_fetch(AGENT, PUBLIC)
+    assert site.requests == []
+
+
+async def test_copy_is_not_fetched_again_while_it_is_fresh() -> None:
+    clock, store, site = ManualClock(), MemoryStore(), site_of()
+    await checker_of(site, store=store, clock=clock).refresh(ORIGIN)
+    await checker_of(site_that_fails(), store=store, clock=clock).refresh(ORIGIN)
+
+    assert await checker_of(site, store=store, clock=clock).can_fetch(AGENT, PUBLIC)
+    assert site.requests == [ROBOTS_TXT]
+    # From here on, the other checker's outage would apply.
+    clock.advance(DAY)
+    assert await checker_of(site, store=store, clock=clock).can_fetch(AGENT, PUBLIC)
+    assert site.requests == 2 * [ROBOTS_TXT]
+
+
+async def test_dead_origin_is_tried_once_for_each_back_off_of_its_own() -> None:
+    """Origins fall out of memory; the store has another checker's later attempts."""
+    clock, store, site = ManualClock(), MemoryStore(), site_that_fails()
+    checker = checker_of(site, store=store, clock=clock, max_origins=1)
+    other = checker_of(site_that_fails(), store=store, clock=clock)
+    site.serve(OTHER_ORIGIN, b"")
+    requests = []
+
+    for _ in range(10):
+        await checker.can_fetch(AGENT, PUBLIC)
+        await checker.can_fetch(AGENT, OTHER_ORIGIN)
+        await other.refresh(ORIGIN)
+        requests.append(site.requests.count(ROBOTS_TXT))
+        clock.advance(30)
+
+    assert requests[:3] == [1, 1, 1]
+    assert requests[-1] < 5
+
+
+async def test_new_checker_tries_each_dead_origin_once() -> None:
+    clock, store, site = ManualClock(), MemoryStore(), site_that_fails()
+
+    for _ in range(3):
+        checker = checker_of(site, store=store, clock=clock)
+        for _ in range(3):
+            assert not await checker.can_fetch(AGENT, PUBLIC)
+
+    assert len(site.requests) == 3
+
+
+async def test_lease_is_not_waited_for_once_its_holder_has_failed() -> None:
+    clock, store, site = ManualClock(), LeaseStore(), site_of()
+    store.owners[ORIGIN] = "a slow process"
+    checker = checker_of(site, store=store, clock=clock)
+    allowed = []
+
+    async def check() -> None:
+        allowed.append(await checker.can_fetch(AGENT, PUBLIC))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(check)
+        await let_others_run()
+        assert site.requests == []
+        failing = checker_of(site_that_fails(), store=store.behind, clock=clock)
+        await failing.refresh(ORIGIN)
+        await clock.pass_time(1)
+
+    assert allowed == [True]
+    assert store.owners == {ORIGIN: "a slow process"}
+
+
+# --- failures of our own machine --------------------------------------------------
+
+
+async def test_own_failure_is_not_stored() -> None:
+    clock, store, site = ManualClock(), MemoryStore(), site_that_fails(LOCAL)
+    checker = checker_of(site, store=store, clock=clock)
+
+    verdict = await checker.check(AGENT, PUBLIC)
+
+    assert (verdict.allowed, verdict.access) == (False, AccessResult.UNREACHABLE)
+    assert verdict.fresh_until == clock.now() + 5
+    assert await store.get(ORIGIN) is None
+    assert (checker.stats.local_failures, checker.stats.fetches) == (1, 0)
+
+
+async def test_own_failure_gives_the_lease_back() -> None:
+    store = LeaseStore()
+
+    await checker_of(site_that_fails(LOCAL), store=store).can_fetch(AGENT, PUBLIC)
+
+    assert store.owners == {}
+
+
+@pytest.mark.parametrize(
+    ("policy", "public", "private"),
+    [
+        pytest.param(Policy(), True, False, id="copy"),
+        pytest.param(Policy.google_today(), False, False, id="stop"),
+    ],
+)
+async def test_what_applies_during_an_own_failure_is_what_is_known(
+    policy: Policy, *, public: bool, private: bool
+) -> None:
+    clock, site = ManualClock(), site_of()
+    checker = checker_of(site, clock=clock, policy=policy)
+    await checker.refresh(ORIGIN)
+    clock.advance(DAY)
+    site.fail(ORIGIN, FetchFailedError("no file", kind=LOCAL))
+
+    for _ in range(2):  # the second lookup does not fetch
+        assert await checker.can_fetch(AGENT, PUBLIC) is public
+        assert await checker.can_fetch(AGENT, PRIVATE) is private
+
+    assert site.requests == 2 * [ROBOTS_TXT]
+
+
+async def test_pause_after_own_failures_doubles_up_to_retry_max() -> None:
+    clock, site = ManualClock(), site_that_fails(LOCAL)
+    policy = Policy(retry_max=30, retry_initial=30)
+    checker = checker_of(site, clock=clock, policy=policy)
+    fetched_at = []
+
+    for second in range(130):
+        before = len(site.requests)
+        await checker.can_fetch(AGENT, PUBLIC)
+        fetched_at += [second] * (len(site.requests) - before)
+        clock.advance(1)
+
+    assert fetched_at == [0, 5, 15, 35, 65, 95, 125]
+
+
+async def test_request_that_leaves_the_machine_ends_the_pause() -> None:
+    clock, site = ManualClock(), site_that_fails(LOCAL)
+    checker = checker_of(site, clock=clock)
+    for seconds in (5, 10, 20):
+        await checker.can_fetch(AGENT, PUBLIC)
+        clock.advance(seconds)
+    site.serve(ORIGIN, b"", headers={"cache-control": "max-age=0"})
+    assert await checker.can_fetch(AGENT, PUBLIC)
+    site.fail(ORIGIN, FetchFailedError("no file", kind=LOCAL))
+    clock.advance(DAY)
+
+    verdict = await checker.check(AGENT, PUBLIC)
+
+    assert verdict.fresh_until == clock.now() + 5
+
+
+async def test_answer_of_another_checker_ends_the_pause() -> None:
+    clock, store = ManualClock(), MemoryStore()
+    checker = checker_of(site_that_fails(LOCAL), store=store, clock=clock)
+    assert not await checker.can_fetch(AGENT, PUBLIC)
+
+    await checker_of(site_of(), store=store, clock=clock).refresh(ORIGIN)
+
+    assert await checker.can_fetch(AGENT, PUBLIC)
+
+
+async def test_refresh_ends_after_an_own_failure() -> None:
+    site = site_that_fails(LOCAL)
+    checker = checker_of(site)
+
+    await checker.refresh(ORIGIN)
+    await checker.refresh(ORIGIN)
+
+    assert site.requests == 2 * [ROBOTS_TXT]
+
+
+async def test_own_failures_are_reported_but_logged_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock, site = ManualClock(), FakeSite()
+    events: list[CheckerEvent] = []
+    checker = checker_of(site, clock=clock, on_event=events.append)
+    urls = [f"https://{number}.example/" for number in range(20)]
+    for url in urls:
+        site.fail(url, FetchFailedError("[Errno 24] no file", kind=LOCAL))
+    caplog.set_level(logging.WARNING)
+
+    for url in urls:
+        await checker.can_fetch(AGENT, url)
+        clock.advance(6.1)
+
+    fetched = [one for one in events if isinstance(one, RobotsTxtFetched)]
+    assert [one.failure for one in fetched] == 20 * [LOCAL]
+    warned = [record.getMessage() for record in caplog.records]
+    assert warned == [
+        f"https://{number}.example was not fetched, because this machine failed:"
+        " FetchFailedError: [Errno 24] no file"
+        for number in (0, 10)
+    ]
+
+
+async def test_many_lookups_during_a_pause_do_not_fetch() -> None:
+    site = site_that_fails(LOCAL)
+    checker = checker_of(site)
+    check = partial(checker.can_fetch, AGENT)
+
+    answers = [await check(f"{ORIGIN}/{number}") for number in range(50)]
+
+    assert answers == 50 * [False]
+    assert len(site.requests) == 1
