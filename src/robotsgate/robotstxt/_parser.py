@@ -91,6 +91,7 @@ def outline(text: str, grammar: Grammar) -> Outline:
         text = _COMMENT.sub("", text)
     section = Section(0, len(text), 0, [])
     result = Outline(text, section, [], {})
+    token_of = grammar.group_tokens()
     rest = 0
     for start, end, line, value in _user_agent_lines(text, grammar):
         if section is result.outside or (
@@ -100,7 +101,7 @@ def outline(text: str, grammar: Grammar) -> Outline:
             section = Section(start, len(text), line - 1, [])
             result.sections.append(section)
         rest = end + 1
-        token = grammar.group_token(value)
+        token = token_of(value)
         section.agents.append((token, line))
         sections = result.by_token.get(token)
         if sections is None:

@@ -122,10 +122,14 @@ def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
 
 def crawler_name(text: str) -> str:
     """The lower-case crawler name in a token or User-Agent header, or ""."""
-    header = text.lower()
-    if not header.startswith(_BROWSER_LIKE):
-        return _END_OF_NAME.split(header, maxsplit=1)[0]
-    return _name_in_header(header[:_LONGEST_HEADER])
+    if not is_browser_like(text):
+        return _END_OF_NAME.split(text.lower(), maxsplit=1)[0]
+    return _name_in_header(text.lower()[:_LONGEST_HEADER])
+
+
+def is_browser_like(text: str) -> bool:
+    """Whether `text` starts like a User-Agent header that names its crawler later."""
+    return text.lower().startswith(_BROWSER_LIKE)
 
 
 @lru_cache(maxsize=_KEPT_HEADERS)
@@ -216,9 +220,7 @@ def _product_token(agent: str) -> ProductToken:
         )
     token = crawler_name(text)
     if not token:
-        kind = (
-            "a browser's User-Agent, " if text.lower().startswith(_BROWSER_LIKE) else ""
-        )
+        kind = "a browser's User-Agent, " if is_browser_like(text) else ""
         raise InvalidProductTokenError(
             "expected a crawler's name such as 'ExampleBot', or '*',"
             f" got {kind}{shown!r}",
