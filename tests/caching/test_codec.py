@@ -17,7 +17,6 @@ from robotsgate.caching._codec import (
     LaterVersionError,
     decode,
     encode,
-    is_of_later_version,
 )
 from robotsgate.caching._entry import Entry, PackedBody
 from robotsgate.caching._outcome import AccessResult, FailureKind
@@ -75,9 +74,13 @@ def read(data: bytes, known: Entry, *, max_bytes: int = MAX_BYTES) -> Entry:
 def sealed(head: object, packed: bytes = b"") -> bytes:
     """A handwritten entry for `ORIGIN` with a correct checksum."""
     text = head if isinstance(head, bytes) else json.dumps(head).encode()
-    checked = len(text).to_bytes(4, "big") + text + packed
-    checksum = zlib.crc32(checked, zlib.crc32(ORIGIN.encode()))
-    return b"\x03" + checksum.to_bytes(4, "big") + checked
+    return framed(len(text).to_bytes(4, "big") + text + packed)
+
+
+def framed(checked: bytes, *, version: int = 3, key: str = ORIGIN) -> bytes:
+    """What every version has in common: its number, and a correct checksum."""
+    checksum = zlib.crc32(checked, zlib.crc32(key.encode()))
+    return bytes([version]) + checksum.to_bytes(4, "big") + checked
 
 
 ANSWER: dict[str, Any] = {"access": "unavailable", "answered_at": NOW, "fresh_until": 0}
@@ -177,20 +180,29 @@ def test_bytes_from_another_key_are_refused(
 
 
 @pytest.mark.parametrize("version", [4, 127, 255])
-@pytest.mark.parametrize("rest", [b"", b"whatever it holds"])
-def test_later_version_is_distinguished_from_damage(version: int, rest: bytes) -> None:
-    data = bytes([version]) + rest
+@pytest.mark.parametrize("checked", [b"", b"x", b"whatever it contains"])
+def test_later_version_is_recognized_by_its_checksum(
+    version: int, checked: bytes
+) -> None:
+    data = framed(checked, version=version)
 
-    assert is_of_later_version(data)
     with pytest.raises(LaterVersionError, match=f"version 3, got {version}"):
         read(data, MISSING)
 
 
-@pytest.mark.parametrize("data", [None, b"", b"\x00", b"\x01rest", b"\x02", b"\x03"])
-def test_missing_empty_and_older_bytes_are_not_a_later_version(
-    data: bytes | None,
-) -> None:
-    assert not is_of_later_version(data)
+@pytest.mark.parametrize("data", [
+    pytest.param(b"User-agent: *\n", id="text"),
+    pytest.param(b"\xff" * 100, id="the same byte again and again"),
+    pytest.param(b"\x04", id="only a version"),
+    pytest.param(framed(b"x", version=4)[:-1], id="a truncated entry"),
+    pytest.param(framed(b"x", version=4, key="http://a.example"), id="another key"),
+])  # fmt: skip
+def test_damaged_bytes_are_not_a_later_version(data: bytes) -> None:
+    """Only the first byte used to count, so garbage was never replaced."""
+    with pytest.raises(CodecError) as refusal:
+        read(data, MISSING)
+
+    assert not isinstance(refusal.value, LaterVersionError)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])

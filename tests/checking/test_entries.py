@@ -224,6 +224,7 @@ async def test_outage_dated_far_ahead_is_dropped_but_not_its_answer() -> None:
     [
         pytest.param(b"", id="no bytes"),
         pytest.param(b"\x02rubbish", id="garbage"),
+        pytest.param(b"User-agent: *", id="garbage with a large first byte"),
         pytest.param("a text", id="not bytes"),
         pytest.param(encode(entry_of())[:-1], id="a missing byte"),
         pytest.param(b"\x01" + encode(entry_of())[1:], id="an earlier version"),

@@ -8,7 +8,8 @@ The bytes are:
 - the head, a JSON object with the fields of `Answer` and `Outage` that are set
 - the packed body
 
-The checksum detects bytes that are damaged or belong to another key.
+The checksum detects bytes that are damaged or belong to another key. Later versions
+must keep the first two parts, because the checksum also tells them apart from garbage.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 VERSION = 3
 _VERSION = bytes([VERSION])
 
-_FRAME = struct.Struct(">BII")
-_BYTES_BEFORE_CHECKED = 5
+_FRAME = struct.Struct(">BI")
+_BYTES_BEFORE_HEAD = _FRAME.size + 4
 
 # Real heads are a few kilobytes long. Reading this much JSON takes 10 ms.
 _LONGEST_HEAD = 512 * 1024
@@ -83,14 +84,11 @@ def decode(data: bytes, *, origin: str, terms: str, max_bytes: int) -> Entry:
         max_bytes: the maximum size of the decompressed body, in bytes.
 
     Raises:
-        LaterVersionError: `data` was written by a later version.
+        LaterVersionError: `data` was written by a later version, and so must not be
+            overwritten.
         CodecError: `data` is damaged, was written by an earlier version, or belongs to
             another key.
     """
-    if is_of_later_version(data):
-        raise LaterVersionError(
-            f"expected an entry of version {VERSION}, got {data[0]}"
-        )
     try:
         head, packed = _parts(data, _seed(origin, terms))
         return _entry(_JSON.decode(head.decode()), packed, origin, terms, max_bytes)
@@ -109,11 +107,6 @@ def decode(data: bytes, *, origin: str, terms: str, max_bytes: int) -> Entry:
         raise CodecError(
             f"expected a complete entry for {origin}: {error!r}"
         ) from error
-
-
-def is_of_later_version(data: object) -> bool:
-    """Whether `data` is from a later version and so must not be overwritten."""
-    return isinstance(data, bytes) and data[:1] > _VERSION
 
 
 def entry_as_dict(key: str, data: bytes) -> dict[str, Any]:
@@ -148,16 +141,18 @@ def entry_as_dict(key: str, data: bytes) -> dict[str, Any]:
 
 def _parts(data: bytes, seed: int) -> tuple[bytes, PackedBody | None]:
     """The head and packed body, if any, of `data`, which must be undamaged."""
-    version, checksum, length = _FRAME.unpack_from(data)
-    if version != VERSION:
-        raise CodecError(f"expected an entry of version {VERSION}, got {version}")
-    if checksum != zlib.crc32(memoryview(data)[_BYTES_BEFORE_CHECKED:], seed):
+    version, checksum = _FRAME.unpack_from(data)
+    if checksum != zlib.crc32(memoryview(data)[_FRAME.size :], seed):
         raise CodecError("expected bytes that match their checksum")
+    if version != VERSION:
+        kind = LaterVersionError if version > VERSION else CodecError
+        raise kind(f"expected an entry of version {VERSION}, got {version}")
+    length = int.from_bytes(data[_FRAME.size : _BYTES_BEFORE_HEAD], "big")
     if length > _LONGEST_HEAD:
         raise CodecError(f"expected a head of at most {_LONGEST_HEAD} bytes")
-    end = _FRAME.size + length
+    end = _BYTES_BEFORE_HEAD + length
     packed = PackedBody(data, end) if end < len(data) else None
-    return data[_FRAME.size : end], packed
+    return data[_BYTES_BEFORE_HEAD:end], packed
 
 
 def _fields(value: Answer | Outage | None) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from robotsgate.caching._codec import (
     LaterVersionError,
     decode,
     encode,
-    is_of_later_version,
 )
 from robotsgate.caching._entry import keep_until, key_of, usable
 from robotsgate.caching._policy import terms_of
@@ -146,13 +145,15 @@ class Entries:
 
         def change_bytes(data: bytes | None) -> tuple[bytes, float | None] | None:
             nonlocal stored_before
-            stored_before = None
-            with suppress(CodecError):  # `get` reports it; this may run in any thread
+            stored_before, is_of_later_version = None, False
+            try:
                 stored_before = self._entry(origin, data)
+            except CodecError as error:  # `get` reports it; this may run in any thread
+                is_of_later_version = isinstance(error, LaterVersionError)
             stored = usable(stored_before, now=now, policy=self._policy)
             entry = change(stored)
             made.append(entry)
-            if entry == stored or is_of_later_version(data):
+            if entry == stored or is_of_later_version:
                 return None
             until = keep_until(entry, self._policy)
             return encode(entry), None if math.isinf(until) else until
