@@ -56,6 +56,10 @@ OPERATIONS: dict[str, Callable[[RedisStore], Awaitable[object]]] = {
     "release": lambda store: store.release(KEY, "one"),
     "count": lambda store: store.count(),
 }
+OTHER_TYPES: dict[str, list[str]] = {
+    "a list": ["RPUSH", "a"],
+    "a hash": ["HSET", "a", "b"],
+}
 WRITING = ["update", "delete", "acquire"]
 
 
@@ -269,15 +273,43 @@ class TestKeys:
         assert len(commands) >= 1
         assert all(len(keys) == 1 for keys in commands)
 
-    async def test_key_of_another_type_raises(
-        self, valkey: Valkey, prefix: str
+    @pytest.mark.parametrize("command", OTHER_TYPES.values(), ids=OTHER_TYPES)
+    @pytest.mark.parametrize("has_lease", [False, True], ids=["no lease", "a lease"])
+    async def test_value_of_another_type_is_empty_and_is_replaced(
+        self, valkey: Valkey, prefix: str, command: list[str], *, has_lease: bool
     ) -> None:
-        valkey.ask("RPUSH", prefix + KEY, "a", "b")
+        """It used to raise, so the origin of that key was never stored."""
+        valkey.ask(command[0], prefix + KEY, *command[1:])
 
         async with RedisStore(valkey.url, prefix=prefix) as store:
-            for operation in ("get", "update"):
-                with pytest.raises(StoreError, match="wrong kind of value"):
-                    await OPERATIONS[operation](store)
+            if has_lease:
+                await store.acquire(KEY, "one", 60.0)
+            before = await store.get(KEY)
+            await store.update(KEY, to(b"ours", LATER))
+            after = await store.get(KEY)
+
+        assert (before, after) == (b"", b"ours")
+
+    async def test_value_of_another_type_is_replaced_only_if_it_is_still_there(
+        self, valkey: Valkey, prefix: str
+    ) -> None:
+        seen: list[bytes | None] = []
+        others = [["SET", "theirs"], ["RPUSH", "a"]]
+
+        def change(kept: bytes | None) -> tuple[bytes, None]:
+            seen.append(kept)
+            if others:
+                command, *words = others.pop(0)
+                valkey.ask("DEL", prefix + KEY)
+                valkey.ask(command, prefix + KEY, *words)
+            return b"ours", None
+
+        valkey.ask("RPUSH", prefix + KEY, "a")
+        async with RedisStore(valkey.url, prefix=prefix) as store:
+            await store.update(KEY, change)
+
+        assert seen == [b"", b"theirs", b""]
+        assert valkey.ask("GET", prefix + KEY) == "ours"
 
 
 class TestAuthentication:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from coredis import RedisCluster
+from coredis.exceptions import WrongTypeError
 from coredis.tokens import PureToken
 
 from robotsgate.errors import StoreError
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
 # that value, because sending the value itself would double the traffic; if two values
 # had the same SHA-1, only the update in between would be lost. ARGV[3] is the epoch
 # millisecond at which the key expires, or "" for never. If there is a KEYS[2], the
-# script also ends the lease under it, if ARGV[4] owns that lease.
+# script also ends the lease under it, if ARGV[4] owns that lease. A value of another
+# type counts as empty, as in `_value`.
 _WRITE_IF_UNCHANGED = """
-local kept = redis.call('GET', KEYS[1])
+local kept = redis.pcall('GET', KEYS[1])
+if type(kept) == 'table' then kept = '' end
 if (kept and redis.sha1hex(kept) or '') ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2])
 if ARGV[3] ~= '' then redis.call('PEXPIREAT', KEYS[1], ARGV[3]) end
@@ -114,13 +117,13 @@ class RedisStore:
         await self.aclose()
 
     async def get(self, key: str) -> bytes | None:
-        """See `Store.get`.
+        """See `Store.get`. A value of another type, such as a list, is read as empty.
 
         Raises:
             StoreError: the server does not respond.
         """
         kept = await self._server.result_of(
-            lambda client: client.get(self._prefix + key)
+            lambda client: _value(client, self._prefix + key)
         )
         lease = self._leases.get(key)
         if lease is not None and not lease.is_over:
@@ -246,7 +249,7 @@ class RedisStore:
         elif _has_one_slot(client, data_key):  # pragma: no branch (clusters: slow)
             keys, owners = [data_key, lease_key], [lease.owner]
         for _ in range(_ATTEMPTS_TO_WRITE):
-            kept = lease.kept.pop() if lease.kept else await client.get(data_key)
+            kept = lease.kept.pop() if lease.kept else await _value(client, data_key)
             try:
                 new = change(kept)
             except Exception as error:  # noqa: BLE001 (raised to the caller)
@@ -270,6 +273,17 @@ class RedisStore:
         if is_cluster and _has_one_slot(client, data_key):  # pragma: no cover (slow)
             return f"{self._lease_prefix}{{{data_key}}}"
         return self._lease_prefix + key
+
+
+async def _value(client: Client, data_key: str) -> bytes | None:
+    """The bytes under `data_key`; empty for a value of another type, such as a list.
+
+    No entry is empty, so the checker replaces such a value like a damaged entry.
+    """
+    try:
+        return await client.get(data_key)
+    except WrongTypeError:
+        return b""
 
 
 def _has_one_slot(client: Client, data_key: str) -> bool:
