@@ -132,7 +132,7 @@ def test_exit_code_tells_unreachable_from_disallowed(
     "binary input": (["-"], bytes(range(11, 256)), "expected a URL in UTF-8"),
     "an unknown store": (["--store", "x", "http://h/"], b"", "expected memory:"),
     "a store that cannot be opened":
-        (["--store", "sqlite:////nowhere/x", "http://h/"], b"", "unable to open"),
+        (["--store", "sqlite:////nowhere/x", "http://h/"], b"", "an existing folder"),
     "an unknown proxy": (["--proxy", "x", "http://h/"], b"", "Unknown scheme"),
     "an agent that names no crawler":
         (["-a", "Mozilla/5.0", "http://h/"], b"", "expected"),

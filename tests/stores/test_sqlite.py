@@ -27,6 +27,7 @@ from tests.cancellation import cancelled_at
 from tests.checking.builders import let_others_run
 from tests.stores.crash import kill_writers
 from tests.stores.crowd import crowd_on
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -193,7 +194,7 @@ REFUSED_FILES = {
     a_file_of_an_earlier_version: "unreleased version of robotsgate; delete it",
     a_file_of_a_later_version: "got 99: it was written by a later version",
     a_truncated_file: "malformed",
-    a_directory: "unable to open",
+    a_directory: "expected the path of a file, got the folder",
 }
 
 
@@ -216,9 +217,15 @@ def test_file_that_is_not_a_store_is_refused_and_left_unchanged(
     assert list(path.parent.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("path", [":memory:", "", "/nowhere/robots.db"])
-def test_path_that_cannot_be_a_file_is_refused(path: str) -> None:
-    with pytest.raises(StoreError, match=f"{path!r}|{path} failed"):
+@cases("path message", {
+    "in memory": (":memory:", "expected the path of a file, got ':memory:'"),
+    "empty": ("", "expected the path of a file, got ''"),
+    "no such folder": ("/nowhere/x.db", "in an existing folder, got /nowhere/x.db"),
+    "a file for a folder": (f"{__file__}/x.db", "in an existing folder, got /.*/x.db"),
+    "too long": (f"/{'x' * 300}", "unable to open"),
+})  # fmt: skip
+def test_path_that_cannot_be_a_file_is_refused(path: str, message: str) -> None:
+    with pytest.raises(StoreError, match=message):
         SQLiteStore(path)
 
 
@@ -243,6 +250,28 @@ async def test_existing_store_that_cannot_be_written_is_refused(path: Path) -> N
 
     with closing(reading), pytest.raises(sqlite3.OperationalError, match="readonly"):
         _sqlite_file.prepare(reading, str(path))
+
+
+@cases("read_only message", {
+    "the folder": ("", "expected a file in a writable folder, got "),
+    "the file": ("robots.db", "expected a writable file, got "),
+})  # fmt: skip
+async def test_error_says_whether_the_folder_or_the_file_is_read_only(
+    path: Path, monkeypatch: pytest.MonkeyPatch, read_only: str, message: str
+) -> None:
+    """`os.access` is replaced because tests may run as root."""
+    await SQLiteStore(path).aclose()
+    place = path.parent / read_only
+    monkeypatch.setattr(
+        os, "access", lambda asked, mode: mode == os.F_OK or asked != place
+    )
+    reading = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
+
+    with closing(reading), pytest.raises(StoreError) as refusal:  # noqa: SIM117
+        with _sqlite_file.store_errors(str(path)):
+            _sqlite_file.prepare(reading, str(path))
+
+    assert str(refusal.value) == f"{message}{path}"
 
 
 def test_file_that_another_process_creates_meanwhile_is_used(path: Path) -> None:

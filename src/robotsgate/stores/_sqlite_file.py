@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from robotsgate.errors import StoreError
@@ -43,7 +45,26 @@ def store_errors(path: str) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, UnicodeError) as error:  # damaged text is not UTF-8
-        raise StoreError(f"the store {path} failed: {error}") from error
+        raise StoreError(_explanation(path, error)) from error
+
+
+def _explanation(path: str, error: Exception) -> str:
+    """What is wrong; SQLite does not say why it cannot open or write a file."""
+    if _primary_code(error) in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}:
+        file = Path(path).absolute()
+        if _is_folder(file):
+            return f"expected the path of a file, got the folder {path}"
+        if not _is_folder(file.parent):
+            return f"expected a file in an existing folder, got {path}"
+        if not os.access(file.parent, os.W_OK):
+            return f"expected a file in a writable folder, got {path}"
+        if os.access(file, os.F_OK) and not os.access(file, os.W_OK):
+            return f"expected a writable file, got {path}"
+    return f"the store {path} failed: {error}"
+
+
+def _is_folder(path: Path) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112 (`Path.is_dir` may raise)
 
 
 @contextmanager
@@ -65,10 +86,13 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 def is_locked(error: BaseException) -> bool:
     """Whether `error` means that another process has locked the file."""
-    return (
-        isinstance(error, sqlite3.OperationalError)
-        and error.sqlite_errorcode & _PRIMARY_CODE == sqlite3.SQLITE_BUSY
-    )
+    return _primary_code(error) == sqlite3.SQLITE_BUSY
+
+
+def _primary_code(error: BaseException) -> int | None:
+    """The kind of SQLite error, or `None` if it is not one."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & _PRIMARY_CODE
 
 
 def connect(path: str) -> sqlite3.Connection:
