@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 import signal
 import subprocess
 import sys
@@ -35,7 +37,7 @@ from tests.checking.builders import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.servers.valkey import Valkey
 
@@ -329,6 +331,23 @@ def test_gates_of_a_fleet_share_the_turns_of_a_host(
 
         second.visit(OTHER_ORIGIN)
         assert second.gate.stats.turns == 1
+
+
+@pytest.mark.parametrize("make_copy", [pickle.dumps, copy.copy], ids=["pickle", "copy"])
+@pytest.mark.parametrize("kind", ["checker", "gate"])
+@pytest.mark.parametrize("is_async", [False, True], ids=["blocking", "async"])
+def test_checkers_and_gates_cannot_be_pickled_or_copied(
+    crawl: Crawl, kind: str, make_copy: Callable[[object], object], *, is_async: bool
+) -> None:
+    """The error used to name a lambda, a lock or another part deep inside."""
+    original = getattr(crawl, kind)
+    if is_async:
+        original = getattr(original, f"_{kind}")
+
+    with pytest.raises(TypeError, match="or copied: create one in each process") as no:
+        make_copy(original)
+
+    assert str(no.value).startswith(f"a {type(original).__name__} cannot be pickled")
 
 
 def test_wrong_arguments_raise_immediately(crawl: Crawl) -> None:

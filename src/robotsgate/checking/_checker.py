@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from contextlib import AbstractAsyncContextManager
 from os import PathLike
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from robotsgate._clock import SystemClock
 from robotsgate._flights import Flights
@@ -60,8 +60,9 @@ class RobotsChecker:
 
     Use it as an async context manager, or call `aclose` at the end. It can be shared by
     any number of tasks in one event loop (asyncio or trio), but not between threads or
-    between calls of `asyncio.run`: in any loop but the first one that had to wait for
-    it, it answers only from memory. `robotsgate.sync` has a checker for threads.
+    between processes or calls of `asyncio.run`: in any loop but the first one that had
+    to wait for it, it answers only from memory. `robotsgate.sync` has a checker for
+    threads.
     """
 
     _own_store: Store | None = None  # for `__del__`, if `__init__` raises
@@ -189,6 +190,17 @@ class RobotsChecker:
             if self._own_store is not None:
                 await self._own_store.aclose()
                 self._own_store = None
+
+    def __reduce__(self: object) -> NoReturn:
+        """Refuse to be pickled or copied.
+
+        Raises:
+            TypeError: always.
+        """
+        name = type(self).__name__
+        raise TypeError(
+            f"a {name} cannot be pickled or copied: create one in each process"
+        )
 
     def __del__(self) -> None:
         """Warn if the checker's own store was not closed."""

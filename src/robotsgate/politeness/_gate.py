@@ -142,6 +142,8 @@ class PolitenessGate:
         )
         self._sources: Flights[bool] = Flights("gate")
 
+    __reduce__ = RobotsChecker.__reduce__
+
     async def __aenter__(self) -> Self:
         """The gate itself."""
         return self

@@ -110,6 +110,8 @@ class RobotsChecker:
         self._answers = self._checker._answers  # noqa: SLF001 (same package)
         _OPEN.add(self)
 
+    __reduce__ = _AsyncRobotsChecker.__reduce__
+
     def __del__(self) -> None:
         """Warn if the checker was not closed, and end its thread."""
         if hasattr(self, "_way_in") and self._thread.is_alive():

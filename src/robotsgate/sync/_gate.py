@@ -79,6 +79,8 @@ class PolitenessGate:
         gates = checker._gates  # noqa: SLF001 (same package)
         self._gate, self._contexts = _portal(checker).call(_opened, make, ledger, gates)
 
+    __reduce__ = _AsyncGate.__reduce__
+
     def __enter__(self) -> Self:
         """The gate itself."""
         return self
