@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.lowlevel
 import httpx
 import pytest
 
@@ -36,6 +37,7 @@ from .builders import (
     GatedStore,
     LeaseStore,
     StoreBehind,
+    TickingClock,
     checker_of,
     concurrently,
     entry_of,
@@ -240,6 +242,44 @@ async def test_origin_forgotten_during_a_batch_lookup_is_fetched() -> None:
         store.gate.set()
 
     assert answers == [False]
+
+
+async def test_other_tasks_run_while_loaded_origins_are_admitted() -> None:
+    """Admitting 2,000 origins used to block the event loop for 8 to 15 ms."""
+    store = BatchingStore()
+    await store.fill()
+    checker = checker_of(FakeSite(), store=store, clock=TickingClock())
+    sizes = {0}
+
+    async def watch() -> None:
+        while max(sizes) < len(ORIGINS):
+            sizes.add(len(checker._live.by_origin))
+            await anyio.lowlevel.checkpoint()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch)
+        await checker._renewals.load(map(Origin.from_url, ORIGINS))
+
+    assert len(sizes) > 10
+
+
+async def test_origin_forgotten_while_others_are_admitted_is_not_admitted() -> None:
+    store = BatchingStore()
+    await store.fill()
+    checker = checker_of(FakeSite(), store=store, clock=TickingClock())
+    by_origin = checker._live.by_origin
+
+    async def forget_last() -> None:
+        while not by_origin:
+            await anyio.lowlevel.checkpoint()
+        await checker.forget(ORIGINS[-1])
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(forget_last)
+        await checker._renewals.load(map(Origin.from_url, ORIGINS))
+
+    assert ORIGINS[0] in by_origin
+    assert ORIGINS[-1] not in by_origin
 
 
 # --- entries in memory, in the store, and from other processes ----------------------

@@ -59,10 +59,9 @@ class RobotsChecker:
     """Checks URLs against robots.txt, which it fetches and caches for each origin.
 
     Use it as an async context manager, or call `aclose` at the end. It can be shared by
-    any number of tasks in one event loop (asyncio or trio), but not between threads or
-    between processes or calls of `asyncio.run`: in any loop but the first one that had
-    to wait for it, it answers only from memory. `robotsgate.sync` has a checker for
-    threads.
+    any number of tasks in one event loop (asyncio or trio), but not between processes,
+    threads or calls of `asyncio.run`: in any loop but the first one that had to wait
+    for it, it answers only from memory. `robotsgate.sync` has a checker for threads.
     """
 
     _own_store: Store | None = None  # for `__del__`, if `__init__` raises

@@ -40,6 +40,7 @@ from robotsgate.caching._outcome import (
     judge,
 )
 from robotsgate.caching._standing import Standing
+from robotsgate.checking._in_order import LoopTurns
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
@@ -193,14 +194,16 @@ class Renewals:
             keys = [one.key for one in origins if one.key not in self._live.by_origin]
             times_forgotten = self._times_forgotten
             entries = await self._entries.get_many(keys, self._clock.now())
-            if times_forgotten != self._times_forgotten or self._forgetting:
-                return
-            now = self._clock.now()
+            turns = LoopTurns(self._clock.monotonic)
             for entry in entries:
+                if times_forgotten != self._times_forgotten or self._forgetting:
+                    return
+                now = self._clock.now()
                 is_new = entry.origin not in self._live.by_origin
                 if is_new and self._own.is_current(entry, now):
                     self._reporter.report_look_up(is_hit=True)
                     self._live.admit(entry, now)
+                await turns.after_item()
 
     def begin(self, origin: Origin) -> Flight[Renewal]:
         """Start renewing `origin`, or join the running renewal, without waiting for it.
