@@ -3,20 +3,15 @@
 Pure: the time is an argument. Source: RFC 9309 §2.3.1.
 
 Think of it this way: an answer applies while it is fresh, or if no fetch has failed
-since. Otherwise the outage is in one of these phases, some of which may be empty:
-
-- until `since` + `outage_grace`: disallow
-- until `since` + `stale_window`: what the copy allows; disallow without a copy
-- until `opens_at`: disallow
-- from then on: what `after_unreachable_limit` specifies
-
-Elapsed time ends the first three phases, but is not enough to allow everything: see
+since. Otherwise `_phases` lists the phases of the outage, some of which may be empty.
+Elapsed time ends each of them, but is not enough to allow everything: see
 `_is_at_fault`. A new answer ends the outage in any phase.
 """
 
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -27,6 +22,8 @@ from robotsgate.caching._verdict import Reason, Verdict
 from robotsgate.robotstxt._model import RuleKind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from robotsgate.caching._entry import Answer, Entry, Outage
     from robotsgate.caching._policy import Policy
     from robotsgate.robotstxt._model import Match
@@ -95,10 +92,11 @@ def in_force(entry: Entry, *, now: float, policy: Policy) -> InForce:
         until = min(entry.next_fetch_at, answer.fresh_until)
         return InForce(effect=effect, reason=reason, until=until)
     outage = cast("Outage", entry.outage)  # an entry has one of the two
-    effect, reason = _of_outage(answer, outage, now=now, policy=policy)
-    ends = _ends(answer, outage, now=now, policy=policy)
-    later = [end for end in ends if now < end]
-    until = min([outage.retry_at, *later])
+    phases = _phases(answer, outage, now=now, policy=policy)
+    end, effect, reason = next(phase for phase in phases if now < phase[0])
+    until = min(end, outage.retry_at)
+    if answer is not None and answer.is_ahead(now):  # it may be fresh from then on
+        until = min(until, answer.answered_at - LARGEST_SKEW)
     return InForce(effect=effect, reason=reason, is_outage=True, until=until)
 
 
@@ -144,51 +142,47 @@ def explain(
     )
 
 
-def _of_outage(
+def _phases(
     answer: Answer | None, outage: Outage, *, now: float, policy: Policy
-) -> tuple[Effect, Reason | None]:
-    """The effect and reason that apply in the outage's phase at `now`."""
+) -> Iterator[tuple[float, Effect, Reason | None]]:
+    """The end, effect and reason of each phase; the first whose end is ahead applies.
+
+    The last phase never ends.
+    """
     access = None if answer is None else answer.access
     closed = Effect.REFUSE if access is AccessResult.REFUSED else Effect.DISALLOW
-    if now < outage.since + policy.outage_grace:
-        return closed, Reason.UNREACHABLE
-    if (
-        answer is not None
-        and access is AccessResult.SUCCESSFUL
-        and _copy_may_be_used(answer, outage, now=now, policy=policy)
-    ):
-        return Effect.RULES, None
+    yield outage.since + policy.outage_grace, closed, Reason.UNREACHABLE
+    if answer is not None and access is AccessResult.SUCCESSFUL:
+        yield _copy_until(answer, outage, policy), Effect.RULES, None
     opens_at = _opens_at(answer, outage, now=now, policy=policy)
-    if opens_at is None or now < opens_at:
-        return closed, Reason.UNREACHABLE
+    yield opens_at, closed, Reason.UNREACHABLE
     is_open = (
         policy.after_unreachable_limit is not AfterUnreachableLimit.DISALLOW
         and access not in _CLOSED
         and _is_at_fault(answer, outage, opens_at=opens_at, policy=policy)
     )
-    return (Effect.ALLOW if is_open else closed), Reason.UNREACHABLE_TOO_LONG
+    effect = Effect.ALLOW if is_open else closed
+    yield math.inf, effect, Reason.UNREACHABLE_TOO_LONG
 
 
-def _copy_may_be_used(
-    answer: Answer, outage: Outage, *, now: float, policy: Policy
-) -> bool:
+def _copy_until(answer: Answer, outage: Outage, policy: Policy) -> float:
+    """When the copy in `answer` may no longer be used."""
     if policy.after_unreachable_limit is AfterUnreachableLimit.LAST_COPY:
-        return True
-    return now < outage.since + policy.stale_window and (
-        outage.since < answer.fresh_until + policy.stale_window
-    )
+        return math.inf
+    began_in_time = outage.since < answer.fresh_until + policy.stale_window
+    return outage.since + policy.stale_window if began_in_time else -math.inf
 
 
 def _opens_at(
     answer: Answer | None, outage: Outage, *, now: float, policy: Policy
-) -> float | None:
-    """When the limit ends, counting from the first evidence; `None` without evidence.
+) -> float:
+    """When the limit ends, counting from the first evidence; never without evidence.
 
     This is never before the answer becomes stale, because fetches that fail before then
     are early refreshes.
     """
     if outage.evidence_since is None:
-        return None
+        return math.inf
     opens_at = outage.evidence_since + span(answer, policy)
     if answer is None or answer.is_ahead(now):
         return opens_at
@@ -209,20 +203,6 @@ def _is_at_fault(
         and outage.last_evidence_at >= opens_at
         and outage.days >= min(policy.days_of_evidence, most_days)
     )
-
-
-def _ends(
-    answer: Answer | None, outage: Outage, *, now: float, policy: Policy
-) -> list[float]:
-    """The times at which a phase of the outage may end."""
-    ends = [
-        outage.since + policy.outage_grace,
-        outage.since + policy.stale_window,
-    ]
-    if answer is not None:
-        ends.append(answer.answered_at - LARGEST_SKEW)  # it may be fresh from then on
-    opens_at = _opens_at(answer, outage, now=now, policy=policy)
-    return ends if opens_at is None else [*ends, opens_at]
 
 
 def _fresh_until(entry: Entry, decision: InForce) -> float | None:
