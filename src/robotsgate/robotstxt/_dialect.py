@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import re
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from robotsgate.robotstxt._model import LineKind
 from robotsgate.robotstxt._octets import (
@@ -46,65 +46,6 @@ class Dialect(enum.Enum):
     """Exactly like Google's published parser, which accepts some misspelt fields."""
 
 
-class Grammar(Protocol):
-    """Everything that differs between dialects; the parser is the same for both."""
-
-    white_space: str
-    """The characters that may surround a field or a value."""
-
-    known_fields: Mapping[str, LineKind]
-    """Frequent field spellings, exactly as found in files; faster than `field`."""
-
-    implies_robots_txt: bool
-    """Whether /robots.txt itself is always allowed (RFC 9309 §2.2.2)."""
-
-    def without_byte_order_mark(self, body: bytes) -> bytes:
-        """`body` without its byte order mark; a dialect may convert it to UTF-8."""
-        ...
-
-    def counted_text(self, text: str) -> str:
-        """`text` with each line truncated to the part that is read; LF line endings."""
-        ...
-
-    def field(self, key: str) -> LineKind:
-        """The kind of a line whose key is `key` (lower-case); OTHER if unknown."""
-        ...
-
-    def split_without_colon(self, line: str) -> tuple[str, str] | None:
-        """The key and value of a line without a colon; `None` if it is not a record."""
-        ...
-
-    def group_tokens(self) -> Callable[[str], str]:
-        """A function that reads one file's user-agent lines.
-
-        It returns a line's lower-case token; "*" for any agent, "" if there is none.
-        """
-        ...
-
-    def asked_tokens(self, agent: str | Sequence[str]) -> tuple[str, ...]:
-        """The lower-case tokens to look for, most specific first."""
-        ...
-
-    def spelling(self, values: str) -> str:
-        """The LF-separated patterns in `values`, normalized like `readings`."""
-        ...
-
-    def folders(self, patterns: list[str]) -> list[tuple[int, str]]:
-        """Additional patterns implied by allow rules, as (rule index, pattern)."""
-        ...
-
-    def readings(self, url: str | URLLike) -> tuple[str, ...]:
-        """The readings of the path and query of `url`, to match against patterns.
-
-        Each reading starts with "/"; the first one is the path and query as given.
-        """
-        ...
-
-    def readings_of(self, target: str) -> tuple[str, ...]:
-        """Like `readings`, but for a target returned by `split_url`."""
-        ...
-
-
 def grammar_of(dialect: Dialect) -> Grammar:
     """The grammar of `dialect`.
 
@@ -131,30 +72,46 @@ _FREQUENT_SPELLINGS: Mapping[str, LineKind] = {
 _MOST_HEADERS = 100
 
 
-class _Rfc9309:
-    """Requires full field names and colons, and normalizes percent-encoding."""
+class Grammar:
+    """Everything that differs between dialects, as RFC 9309 has it.
+
+    Requires full field names and colons, and normalizes percent-encoding. The parser is
+    the same for all dialects.
+    """
 
     white_space = " \t"
+    """The characters that may surround a field or a value."""
+
     known_fields = _FREQUENT_SPELLINGS
+    """Frequent field spellings, exactly as found in files; faster than `field`."""
+
     implies_robots_txt = True
+    """Whether /robots.txt itself is always allowed (RFC 9309 §2.2.2)."""
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
-        """`body` without its byte order mark, converted to UTF-8."""
+        """`body` without its byte order mark; UTF-16 and UTF-32 become UTF-8."""
         encoding = wide_encoding(body)
         if encoding is not None:
             body = body.decode(encoding, "replace").encode()
         return without_mark(body)
 
     def counted_text(self, text: str) -> str:
+        """`text` with each line truncated to the part that is read; LF line endings."""
         return text
 
     def field(self, key: str) -> LineKind:
+        """The kind of a line whose key is `key` (lower-case); OTHER if unknown."""
         return _FIELDS.get(key, LineKind.OTHER)
 
-    def split_without_colon(self, line: str) -> None:  # noqa: ARG002
+    def split_without_colon(self, line: str) -> tuple[str, str] | None:  # noqa: ARG002
+        """The key and value of a line without a colon; `None` if it is not a record."""
         return None
 
     def group_tokens(self) -> Callable[[str], str]:
+        """A function that reads one file's user-agent lines.
+
+        It returns a line's lower-case token; "*" for any agent, "" if there is none.
+        """
         headers = 0
 
         def token(value: str) -> str:
@@ -171,9 +128,11 @@ class _Rfc9309:
         return token
 
     def asked_tokens(self, agent: str | Sequence[str]) -> tuple[str, ...]:
+        """The lower-case tokens to look for, most specific first."""
         return product_tokens(agent)
 
     def spelling(self, values: str) -> str:
+        """The LF-separated patterns in `values`, normalized like `readings`."""
         if "$" not in values:
             return normalised_patterns(values)
         ends_marked = f"{values}\n".replace("$\n", "\r\n")
@@ -181,9 +140,14 @@ class _Rfc9309:
         return spelt.replace("\r\n", "$\n")[:-1]
 
     def folders(self, patterns: list[str]) -> list[tuple[int, str]]:  # noqa: ARG002
+        """Additional patterns implied by allow rules, as (rule index, pattern)."""
         return []
 
     def readings(self, url: str | URLLike) -> tuple[str, ...]:
+        """The readings of the path and query of `url`, to match against patterns.
+
+        Each reading starts with "/"; the first one is the path and query as given.
+        """
         text = str(url)
         is_path = text.startswith("/")
         target = text if is_path else target_in(url)
@@ -194,13 +158,14 @@ class _Rfc9309:
         return self.readings_of(target)
 
     def readings_of(self, target: str) -> tuple[str, ...]:
+        """Like `readings`, but for a target returned by `split_url`."""
         if not has_readings(target):
             return normalised_targets(target)
         spelt = [one for each in readings(target) for one in normalised_targets(each)]
         return tuple(dict.fromkeys(spelt))
 
 
-RFC9309: Grammar = _Rfc9309()
+RFC9309 = Grammar()
 
 # As in robots.cc: the URL limit of an old browser (2,083) times eight, minus one.
 _MAX_LINE_LENGTH = 16_663
@@ -231,11 +196,10 @@ _UNKNOWN_TO_GOOGLE = {
 }
 
 
-class _Google:
+class _Google(Grammar):
     """Accepts prefixes of field names, common misspellings and missing colons."""
 
     white_space = " \t\x0b\x0c"
-    known_fields = _FREQUENT_SPELLINGS
     implies_robots_txt = False
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
@@ -341,4 +305,4 @@ def _first_of(characters: str, text: str, start: int) -> int:
     return min((place for place in places if place >= 0), default=-1)
 
 
-GOOGLE: Grammar = _Google()
+GOOGLE = _Google()
