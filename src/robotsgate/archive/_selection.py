@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from robotsgate.caching._access_result import access_result, is_wall
+from robotsgate.caching._access_result import access_result, is_redirect, is_wall
 from robotsgate.caching._outcome import AccessResult, Answered
 from robotsgate.caching._policy import Policy
 
@@ -72,7 +71,7 @@ def _access(capture: ArchivedResponse, policy: Policy) -> AccessResult | None:
     status, body = capture.status, capture.body
     if status is None:
         return AccessResult.SUCCESSFUL
-    if 300 <= status <= 399 and status != HTTPStatus.NOT_MODIFIED:  # noqa: PLR2004
+    if is_redirect(status):
         return None
     answer = Answered(status=status, body=body, is_wall=is_wall(status, body, policy))
     return access_result(answer, policy, origin="", last_access=AccessResult.SUCCESSFUL)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from robotsgate.caching._access_result import is_success, is_wall
+from robotsgate.caching._access_result import is_redirect, is_success, is_wall
 from robotsgate.caching._coding import CodingError, file_in
 from robotsgate.caching._freshness import CACHING_HEADERS
 from robotsgate.caching._outcome import (
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome, Redirects
     from robotsgate.caching._policy import Policy
     from robotsgate.robotstxt._headers import HeadersLike
-
-_NOT_MODIFIED = 304
 
 # The headers that tell where a body ends, even if the connection is lost.
 _ENDS = frozenset({"content-length", "transfer-encoding"})
@@ -101,7 +99,7 @@ class Hops:
         kept: dict[str, str],
     ) -> Outcome | None:
         error = None
-        if 300 <= status <= 399 and status != _NOT_MODIFIED:  # noqa: PLR2004
+        if is_redirect(status):
             try:
                 url = redirect_target(self.url, _location(headers))
             except RedirectError as unusable:
