@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import re
 import zlib
+from typing import TYPE_CHECKING
 
+from robotsgate.robotstxt._headers import header_values
 from robotsgate.robotstxt._robots_txt import has_rules
+
+if TYPE_CHECKING:
+    from robotsgate.robotstxt._headers import HeadersLike
 
 ACCEPT_ENCODING = "gzip, deflate"
 
@@ -35,6 +40,11 @@ _CHUNK_HEAD = re.compile(rb"\s*[0-9A-Fa-f]+[ \t]*(?:;|[\r\n]|$)")
 
 class CodingError(ValueError):
     """A content coding that was not requested, or a corrupt or truncated body."""
+
+
+def content_encoding_of(headers: HeadersLike) -> str:
+    """The value of Content-Encoding; "" if it is missing."""
+    return ", ".join(header_values(headers, "content-encoding"))
 
 
 def decoder_of(content_encoding: str) -> Inflate | None:

@@ -12,9 +12,8 @@ import anyio
 import anyio.lowlevel
 
 from robotsgate.caching._access_result import BYTES_TO_READ, is_server_error, is_success
-from robotsgate.caching._coding import CodingError, decoder_of
+from robotsgate.caching._coding import CodingError, content_encoding_of, decoder_of
 from robotsgate.fetching._fetcher import own_fetch
-from robotsgate.robotstxt._headers import header_values
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Sequence
@@ -76,7 +75,7 @@ class Body:
         self.is_error_page: bool = is_server_error(status)
         self.is_over: bool = not self._max_bytes
         self.raw_bytes: int = 0
-        self._coding = ", ".join(header_values(headers, "content-encoding"))
+        self._coding = content_encoding_of(headers)
         self._decoder: Inflate | None = None
         self._pieces = 0
         self._decoded = bytearray()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 import anyio
 import anyio.lowlevel
 
-from robotsgate.caching._coding import decoder_of
+from robotsgate.caching._coding import content_encoding_of, decoder_of
 from robotsgate.fetching._body import (
     PIECES_BETWEEN_CHECKPOINTS,
     Body,
@@ -27,7 +27,6 @@ from robotsgate.fetching._fetcher import (
     as_pairs,
     own_fetch,
 )
-from robotsgate.robotstxt._headers import header_values
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
@@ -172,7 +171,7 @@ async def _fetched_response(
         if response.is_stream_consumed and bytes_worth_reading(status, max_bytes):
             # The body is complete, or a client hook has read and decoded it. A coding
             # that was not requested is an error here, too.
-            decoder_of(", ".join(header_values(headers, "content-encoding")))
+            decoder_of(content_encoding_of(headers))
             content = await response.aread()
         else:
             content = await _read(response, Body(status, headers, max_bytes=max_bytes))

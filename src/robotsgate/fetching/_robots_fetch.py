@@ -16,7 +16,7 @@ import anyio
 
 from robotsgate._flights import is_no_thread
 from robotsgate.caching._address_guard import FetchGuard, GuardRules
-from robotsgate.caching._coding import ACCEPT_ENCODING
+from robotsgate.caching._coding import ACCEPT_ENCODING, content_encoding_of
 from robotsgate.caching._hops import Hops
 from robotsgate.caching._outcome import Answered
 from robotsgate.caching._policy import AddressGuard
@@ -32,7 +32,6 @@ from robotsgate.fetching._httpx import (
     TransportFetcher,
 )
 from robotsgate.fetching._threads import DaemonThreads
-from robotsgate.robotstxt._headers import header_values
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -167,9 +166,11 @@ class RobotsTxtFetcher:
             fetch.origin, fetch.hop = hops.origin, hops.url
             response = await self._get(fetch.hop, fetch)
             body = decoded_body(response, max_bytes=self._policy.max_body_bytes + 1)
-            coding = ", ".join(header_values(response.headers, "content-encoding"))
             outcome = hops.after(
-                response.status, response.headers, body, content_encoding=coding
+                response.status,
+                response.headers,
+                body,
+                content_encoding=content_encoding_of(response.headers),
             )
             if outcome is not None:
                 return outcome
