@@ -137,6 +137,8 @@ class ArchiveFetcher:
 def _fetched(
     status: int, headers: list[tuple[str, str]], body: bytes
 ) -> FetchedResponse:
+    # With its length, an empty body in a content coding is complete.
+    headers = [*headers, ("Content-Length", str(len(body)))]
     return FetchedResponse(status=status, headers=headers, body=body, is_decoded=True)
 
 
