@@ -13,7 +13,7 @@ from robotsgate.robotstxt._agent_rules import tokens_by_sections
 from robotsgate.robotstxt._dialect import GOOGLE
 from robotsgate.robotstxt._lint import Diagnostic, DiagnosticKind, Severity
 from robotsgate.robotstxt._model import LineKind
-from robotsgate.robotstxt._octets import is_utf8, lower, readable
+from robotsgate.robotstxt._octets import LONE_PERCENT, is_utf8, lower, readable
 from robotsgate.robotstxt._pattern import matches
 from robotsgate.robotstxt._records import (
     crawl_delay_seconds,
@@ -61,8 +61,6 @@ _FIELD_AT_START = re.compile(
     r"[ \t]*(?:user-?agent|disallow|allow|sitemap|crawl-delay|request-rate)[ \t]*:",
     re.IGNORECASE,
 )
-
-_OPEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 # A URL may contain two slashes or a semicolon, but no space.
 _COMMENT_SIGN = re.compile(r"(?:^|(?<=[ \t]))(?://(?=[ \t])|;)|(?<=[ \t])//")
@@ -391,7 +389,7 @@ def _about_pattern(
     pattern: str, spelt: str
 ) -> Iterator[tuple[int, DiagnosticKind, str]]:
     """The problems of a pattern, with their index in it."""
-    escape = _OPEN_ESCAPE.search(pattern)
+    escape = LONE_PERCENT.search(pattern)
     if escape:
         message = f"the '%' in {_quote(pattern)} is not followed by two hexadecimal"
         message += " digits, so it also matches the start of an escape such as %20:"

@@ -34,7 +34,9 @@ _DECODED |= {digit: f"%{digit.upper()}" for digit in "abcdef"}
 _UNUSUAL_ESCAPE = re.compile(
     r"%(?![0189A-F][0-9A-F]|2[0-9ABCF]|3[A-F]|40|5[BCDE]|60|7[BCDF])"
 )
-_LONE_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
+
+LONE_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
+"""Finds a "%" without two digits."""
 
 _PLAIN = (_UNRESERVED | _RESERVED) - set("#$%*")
 
@@ -173,9 +175,9 @@ def normalised_targets(target: str) -> tuple[str, ...]:
     if not _UNUSUAL_ESCAPE.search(octets):
         return (_encoded(octets, _IN_TARGETS),)
     spelt = _encoded(_with_escapes(octets, _DECODED), _IN_TARGETS)
-    if not _LONE_PERCENT.search(octets):
+    if not LONE_PERCENT.search(octets):
         return (spelt,)
-    return spelt, *normalised_targets(_LONE_PERCENT.sub("%25", octets))
+    return spelt, *normalised_targets(LONE_PERCENT.sub("%25", octets))
 
 
 def _encoded(octets: str, safe: _Safe) -> str:
