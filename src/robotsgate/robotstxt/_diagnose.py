@@ -6,7 +6,7 @@ import re
 from bisect import bisect, bisect_left
 from collections import Counter
 from itertools import chain, pairwise
-from operator import itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from robotsgate.robotstxt._agent_rules import tokens_by_sections
@@ -155,21 +155,18 @@ def diagnostics(
     # Whatever else is odd about a joined line is a consequence.
     lines_joined = {line for line, *_ in joined}
     told = [*joined, *(one for one in told if one[0] not in lines_joined)]
-    return tuple(
-        Diagnostic(
-            line=line,
-            column=column,
-            severity=_severity(kind),
-            kind=kind,
-            message=message,
-        )
-        for line, column, kind, message in sorted(
-            (
-                (line, _column(whole_lines[line - 1], place, grammar), kind, message)
-                for line, place, kind, message in told
-            ),
-            key=itemgetter(0, 1),
-        )
+    result = [_diagnostic(one, whole_lines, grammar) for one in told]
+    return tuple(sorted(result, key=attrgetter("line", "column")))
+
+
+def _diagnostic(told: _Told, lines: Sequence[str], grammar: Grammar) -> Diagnostic:
+    line, place, kind, message = told
+    return Diagnostic(
+        line=line,
+        column=_column(lines[line - 1], place, grammar),
+        severity=_severity(kind),
+        kind=kind,
+        message=message,
     )
 
 
@@ -299,7 +296,7 @@ def _about_sections(
     """Report problems that depend on the groups; `records` has one item for each."""
     agents = [*_about_agents(outline, lines, grammar)]
     cut = {one[0] for one in agents if one[2] is DiagnosticKind.CUT_PRODUCT_TOKEN}
-    spelt = [_spelt(read, grammar) for read in records]
+    spelt = [_spelt_rules(read, grammar) for read in records]
     closing = {
         line
         for rules in spelt
@@ -358,7 +355,7 @@ def _about_lines_outside(records: Records) -> Iterator[_Told]:
         yield line, _WHOLE, DiagnosticKind.RULE_OUTSIDE_GROUP, message
 
 
-def _spelt(records: Records, grammar: Grammar) -> list[_SpeltRule]:
+def _spelt_rules(records: Records, grammar: Grammar) -> list[_SpeltRule]:
     rules = [rule for rule in records.rules() if rule[0]]
     spelt = grammar.spelling("\n".join(pattern for pattern, _, _ in rules)).split("\n")
     return [
@@ -545,10 +542,8 @@ def _about_second_rates(
             for first, second in _second_rates(section.agents, rates, firsts):
                 if parsed(first[1]) == parsed(second[1]):
                     continue
-                message = (
-                    f"line {first[0]} already sets the {field.value}, so this line"
-                )
-                message += " has no effect: remove one of the two lines"
+                message = f"line {first[0]} already sets the {field.value}, so this"
+                message += " line has no effect: remove one of the two lines"
                 yield second[0], _WHOLE, DiagnosticKind.SECOND_RATE, message
 
 
