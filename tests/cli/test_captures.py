@@ -240,22 +240,6 @@ def test_damaged_file_is_used_up_to_the_damage(
     assert summary[:2] == [f"{shown}1 captures", f"{following}: 1 captures"]
 
 
-def test_page_in_a_record_cut_off_forges_no_capture(
-    program: Callable[..., Result], tmp_path: Path
-) -> None:
-    """A refused URL was once printed, with the exit code 0."""
-    date = "2024-01-01T00:00:00Z"
-    page = record(f"{_OTHER}/", http(b"\n" + captured("2024-01-02T00:00:00Z", "/x")))
-    file = tmp_path / "robots.warc"
-    file.write_bytes(plain(captured(date, "/p"), page)[:-12])
-
-    result = program(
-        *("filter", "-a", "a", "--responses", file), stdin=f"{_SITE}/p\n".encode()
-    )
-
-    assert (result.code, result.stdout) == (2, "")
-
-
 @cases("revisit_date options code", {
     "is the last capture": ("2024-01-02T00:00:00Z", "2024-01-02", 3),
     "is later than the date": ("2024-01-02T00:00:00Z", "2024-01-01", 0),
