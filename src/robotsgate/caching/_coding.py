@@ -71,7 +71,7 @@ def file_in(body: bytes, content_encoding: str, *, max_bytes: int) -> bytes:
     """The robots.txt in the decoded `body` of a successful response.
 
     Some servers send a compressed file without saying so; text never begins like gzip,
-    so one such layer is opened. If `content_encoding` has a member that is not a
+    so one such layer is decompressed. If `content_encoding` has a member that is not a
     registered coding, nobody knows what was done to the body, so it must contain rules.
 
     Args:
@@ -84,7 +84,7 @@ def file_in(body: bytes, content_encoding: str, *, max_bytes: int) -> bytes:
             body of an unregistered coding is not a robots.txt.
     """
     if body.startswith(_GZIP_MAGIC):
-        body = _opened(body, max_bytes)
+        body = _gzip_content(body, max_bytes)
         if body.startswith(_GZIP_MAGIC):
             raise CodingError("the body is compressed more than once")
     if _REGISTERED.issuperset(_members(content_encoding)):
@@ -97,7 +97,7 @@ def file_in(body: bytes, content_encoding: str, *, max_bytes: int) -> bytes:
     return body
 
 
-def _opened(body: bytes, max_bytes: int) -> bytes:
+def _gzip_content(body: bytes, max_bytes: int) -> bytes:
     """The content of a gzip `body`, up to `max_bytes`."""
     content = bytearray()
     layer = Inflate(is_gzip=True)

@@ -272,13 +272,13 @@ class Renewals:
         if pause is not None and not is_forced:
             standing = self._standing_meanwhile(key, known, pause)
             return Renewal(standing, is_fetched=False)
-        if self._entries.has_lease and not self._was_told(known):
+        if self._entries.has_lease and not self._only_others_failed(known):
             return await self._renew_with_lease(origin, is_forced=is_forced)
         async with self._places:
             return await self._fetch(origin, known)
 
-    def _was_told(self, known: Entry | None) -> bool:
-        """Whether only another process has failed to fetch, without a response."""
+    def _only_others_failed(self, known: Entry | None) -> bool:
+        """Whether only other processes got no response; see `is_current_for`."""
         now = self._clock.now()
         return (
             known is not None
@@ -312,7 +312,8 @@ class Renewals:
             known, standing = await self._look_up_standing(key, is_forced=is_forced)
             if standing is not None:
                 return Renewal(standing, is_fetched=False)
-            if self._was_told(known):  # asking one after the other would take too long
+            # Taking turns at a dead origin would take too long.
+            if self._only_others_failed(known):
                 async with self._places:
                     return await self._fetch(origin, known)
 

@@ -97,7 +97,7 @@ class DirectFetcher:
         with anyio.move_on_after(fetch.deadline - anyio.current_time()):
             async with self._making_context:
                 if self._ssl_context is None:
-                    self._ssl_context = await _made_context(fetch)
+                    self._ssl_context = await _load_context(fetch)
                 return self._ssl_context
         raise FetchFailedError(  # not the origin's fault
             "the certificate authorities were not loaded in time",
@@ -131,7 +131,7 @@ class DirectFetcher:
                 )
 
 
-async def _made_context(fetch: OwnFetch) -> ssl.SSLContext:
+async def _load_context(fetch: OwnFetch) -> ssl.SSLContext:
     # In a thread, because reading all root certificates takes 0.1 s.
     making = await fetch.threads.begin(default_context, fetch.queue_timeout())
     try:
