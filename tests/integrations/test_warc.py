@@ -294,7 +294,7 @@ LATER = "2024-05-06T07:08:09Z"
 
 
 @pytest.mark.parametrize("status", [b"HTTP/1.1 200 OK", b"HTTP/1.1 404 X"])
-def test_revisit_is_a_capture_that_nobody_can_read(status: bytes) -> None:
+def test_revisit_is_unreadable(status: bytes) -> None:
     """An empty body would allow everything, and an older capture may be outdated."""
     refers = {
         "WARC_Refers_To_Target_URI": f"{A}/robots.txt",

@@ -29,8 +29,8 @@ class ArchivedResponse:
     """One archived response to a GET of a robots.txt.
 
     Attributes:
-        status: 100 to 999; for FTP, the reply code (226 or 550); `None` if nobody can
-            read the capture, for which a `RobotsArchive` returns `None`.
+        status: 100 to 999; for FTP, the reply code (226 or 550); `None` if the capture
+            is unreadable, for which a `RobotsArchive` returns `None`.
         headers: (name, value) pairs in the order they were received; a mapping is also
             accepted. Only Location and Retry-After can affect a result.
         body: the content, with any chunking and compression removed. The body may be

@@ -28,7 +28,7 @@ def last_capture(
     A capture that means "unreachable" under `policy`, such as a 429 or 5xx, is skipped
     if the last other capture was successful and is at most `Policy.stale_window` older,
     because a crawler would have used its cached copy. Nothing is skipped if the policy
-    has an `outage_grace`. A capture that nobody can read counts as successful.
+    has an `outage_grace`. An unreadable capture counts as successful.
 
     Args:
         captures: the captures of one origin, in any order; among captures with the same

@@ -55,7 +55,7 @@ _GET = """
     WHERE origin = ? ORDER BY number
 """
 
-# The status of a capture that nobody can read; SQLite treats all NULLs as different.
+# The status of an unreadable capture; SQLite treats all NULLs as different.
 _UNREADABLE = 0
 
 _DATE = "robots_txt_fetched_at"

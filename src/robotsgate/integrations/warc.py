@@ -51,8 +51,8 @@ class WarcCounts:
     Attributes:
         records: records of any type that were read.
         captures: captures of a robots.txt that were returned.
-        unreadable: those of them that nobody can read: a revisit, or a response that is
-            not HTTP or has incomplete headers.
+        unreadable: captures among these that are unreadable: a revisit, or a response
+            that is not HTTP or has incomplete headers.
         unfollowed_redirects: redirects to a URL that has no response within a day of
             the redirect.
         members_without_record: intact gzip members that were skipped because they do
@@ -111,8 +111,8 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
 
     The origin is `str(Origin.from_url(url))`. The response includes the capture's date
     and the redirects that were followed. If the body is truncated or cannot be decoded,
-    a 2xx status becomes 206, which makes the origin unreachable. If nobody can read the
-    capture, the status is `None`, and a `RobotsArchive` returns `None`.
+    a 2xx status becomes 206, which makes the origin unreachable. If the capture is
+    unreadable, the status is `None`, and a `RobotsArchive` returns `None`.
 
     The iterator closes all its files at the end; if you stop earlier, call `close` or
     use the iterator as a context manager.
