@@ -162,7 +162,7 @@ class Policy:
 
     detect_walls: bool = True
     """Whether a 202 or 205 without any rules is treated as unreachable, because bot
-    walls answer so."""
+    walls send such responses."""
 
     on_access_denied: AccessResult = AccessResult.UNAVAILABLE
     """Whether to treat 401 and 403 as UNAVAILABLE, UNREACHABLE or RESTRICTED."""
