@@ -348,7 +348,7 @@ class RobotsArchive:
 
 
 def _warn(origin: str, outcome: Failed) -> None:
-    """Show the traceback of a bug in a warning, because pure code does not log."""
+    """Warn of a bug, with its traceback, because pure code does not log."""
     from traceback import format_exception  # noqa: PLC0415 (a bug is rare)
 
     traceback = "".join(format_exception(outcome.cause))

@@ -96,10 +96,10 @@ def access_result(
 def is_evidence(outcome: Outcome, *, counts_network: bool) -> bool:
     """Whether an UNREACHABLE fetch is evidence that the origin itself is at fault.
 
-    Every status is evidence, except 429, which asks for fewer requests, 407, which
-    comes from our own proxy, and a wall's, which answers each visitor in its own way. A
-    failure without a status is evidence if `counts_network` is set, unless it is our
-    own fault.
+    Every status is evidence, except a 429, which asks for fewer requests, a 407, which
+    comes from our own proxy, and that of a bot wall, which treats each visitor
+    differently. A failure without a status is evidence if `counts_network` is set,
+    unless it is our own fault.
     """
     if isinstance(outcome, Failed) and outcome.is_our_fault:
         return False
@@ -113,8 +113,8 @@ def is_evidence(outcome: Outcome, *, counts_network: bool) -> bool:
 def is_wall(status: int, body: bytes, policy: Policy) -> bool:
     """Whether a response is that of a bot wall: a 202 or 205 without any rules.
 
-    RFC 9110 §15.3.3 calls a 202 noncommittal, and a 205 has no content. Walls answer
-    with a challenge, which may quote the visitor's User-Agent line, or with nothing.
+    RFC 9110 §15.3.3 calls a 202 noncommittal, and a 205 has no content. Walls send
+    a challenge, which may quote the visitor's User-Agent line, or an empty body.
     """
     return (
         policy.detect_walls

@@ -93,8 +93,8 @@ def entry_meanwhile(
 ) -> Entry:
     """What applies to `origin` until `retry_at`, while our own machine cannot fetch.
 
-    That is not an attempt, so this entry must not be stored or merged with others.
-    Without an outage, what would apply if one began now.
+    Such a failure is not an attempt, so this entry must not be stored or merged with
+    others. If there is no outage, the entry is as if one had just begun.
     """
     known = usable(known, now=now, policy=policy)
     answer, outage = (None, None) if known is None else (known.answer, known.outage)

@@ -72,7 +72,8 @@ def file_in(body: bytes, content_encoding: str, *, max_bytes: int) -> bytes:
 
     Some servers send a compressed file without saying so; text never begins like gzip,
     so one such layer is decompressed. If `content_encoding` has a member that is not a
-    registered coding, nobody knows what was done to the body, so it must contain rules.
+    registered coding, the body may be encoded in an unknown way, so it must contain
+    rules.
 
     Args:
         body: at most `max_bytes`, or cut off there.

@@ -78,7 +78,7 @@ class Hops:
             content_encoding: the value of that header; "" for an archived response,
                 which may have kept the header without the coding.
         """
-        kept = _kept_headers(headers)  # raises the mistakes of a caller's client
+        kept = _kept_headers(headers)  # raises if the caller's client is at fault
         try:
             return self._outcome(status, headers, body, content_encoding, kept)
         except CodingError as unreadable:

@@ -145,7 +145,7 @@ Outcome = Answered | TooManyRedirects | Failed
 
 
 def fault(error: Exception, redirects: Redirects) -> Failed:
-    """The outcome of a fetch during which robotsgate raised an unexpected `error`."""
+    """The outcome of a fetch if robotsgate itself raised an unexpected `error`."""
     return Failed(
         kind=FailureKind.OTHER,
         error=f"unexpected {type(error).__name__} in robotsgate; please report it",
@@ -158,10 +158,10 @@ def fault(error: Exception, redirects: Redirects) -> Failed:
 def judge(
     outcome: Outcome, rule: Callable[[Outcome], _Judgement]
 ) -> tuple[_Judgement, Outcome]:
-    """What `rule` makes of `outcome`, and that outcome.
+    """The result of `rule` for `outcome`, and that outcome.
 
-    If `rule` raises, the outcome is a failure of its origin. Otherwise, a single
-    response that we cannot handle would end a crawl of many origins.
+    If `rule` raises, the outcome becomes a failure of this origin alone. Otherwise, a
+    single response that we cannot handle would end a crawl of many origins.
     """
     try:
         return rule(outcome), outcome

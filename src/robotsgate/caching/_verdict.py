@@ -44,7 +44,7 @@ class Reason(enum.Enum):
     """Determined by an override for the origin; `Verdict.rule` is a line in it."""
 
 
-# How much of the URL of a redirect is shown; it may have 2 KB.
+# How much of a redirect's URL is shown; up to 2 KB of it are kept.
 _LONGEST_URL = 200
 
 _SENTENCES = {
@@ -83,9 +83,9 @@ class Verdict(JSONValue):
         origin: scheme, host and port, without a default port.
         status: the HTTP status behind `access`, or the FTP reply 226 or 550; `None`
             if there was no response.
-        redirects: the redirects that the fetch of these rules followed or, without
-            rules, the last fetch, in order: pairs (target URL, truncated to 2 KB;
-            status of the redirect response).
+        redirects: the redirects followed by the fetch that returned these rules or,
+            without rules, by the last fetch, in order: pairs (target URL, truncated to
+            2 KB; status of the redirect response).
         error: what went wrong in the fetch; `None` if nothing did.
         fetched_at: when the response that the verdict is based on was received, in
             epoch seconds; `None` if it is not based on a response.

@@ -375,8 +375,9 @@ class RobotsChecker:
         """The absolute URLs of the origin's sitemaps.
 
         Relative URLs are resolved against the origin, and several URLs on one line are
-        separated. URLs without a valid origin are omitted, and so are hosts without a
-        dot, unless it is the origin's own. Raises the same errors as `can_fetch`.
+        separated. URLs without a valid origin are omitted, as are those whose host has
+        no dot, unless it is the origin's own host. Raises the same errors as
+        `can_fetch`.
         """
         origin = Origin.from_url(url)
         urls = await self._answers.part(

@@ -1,4 +1,4 @@
-"""What a checker knows from its own attempts, and does not believe of others.
+"""A checker's own failed attempts, and its pauses after failures of its machine.
 
 No network and no clock: the time is an argument.
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from robotsgate.caching._entry import Entry
     from robotsgate.caching._outcome import Failed
 
-# Dead origins outnumber those in memory, where each lookup of a live one evicts them.
+# More than in memory, where live origins evict dead ones.
 _PER_ORIGIN_IN_MEMORY = 10
 
 _FIRST_PAUSE_SECONDS = 5.0
@@ -89,5 +89,5 @@ class OwnAttempts:
         outage = entry.outage
         if outage is None or outage.has_response:
             return
-        if outage.last_attempt_at == now:  # otherwise another checker's is later
+        if outage.last_attempt_at == now:  # otherwise, another checker's is later
             self._failed_at[entry.origin] = now

@@ -384,7 +384,7 @@ class Renewals:
     def _pause(
         self, key: str, looked_up: Entry | None, failure: Failed, *, seconds: float
     ) -> Renewal:
-        """Pause, because our own machine failed. Changes nothing that is known."""
+        """Pause, because our own machine failed; keep nothing of this fetch."""
         pause = self._own.begin_pause(key, failure, self._clock.now())
         standing = self._standing_meanwhile(key, looked_up, pause)
         if failure.redirects:  # the first request was sent
@@ -397,7 +397,7 @@ class Renewals:
     def _standing_meanwhile(
         self, key: str, looked_up: Entry | None, pause: Pause
     ) -> Standing:
-        """What applies during `pause`, which is kept neither in memory nor stored."""
+        """What applies during `pause`; kept neither in memory nor in the store."""
         now = self._clock.now()
         known = None
         if key not in self._forgotten:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._parser import Outline, Section
     from robotsgate.robotstxt._records import Other, Rate, Records
 
-# How many characters may be merged beyond the length of the file, when the sections
-# of each token are. Parsing them takes up to 0.3 seconds. The maximum in 2,156 real
-# files is 5,515.
+# How many characters may be added to the length of the file by merging the sections of
+# each token. Parsing them takes up to 0.3 seconds. The maximum in 2,156 real files is
+# 5,515.
 _MAX_MORE_CHARACTERS = 500_000
 
 _Record = TypeVar("_Record", "Rate", "Other")
@@ -88,8 +88,8 @@ def spelt_rules(records: Records, grammar: Grammar) -> tuple[RuleLines, RuleLine
 def rules_of_each_token(file: Outline, grammar: Grammar) -> Iterator[AgentRules] | None:
     """The rules for each token on a user-agent line, without usage lines.
 
-    Tokens with the same sections follow each other and share one `RuleSet`. `None` as
-    in `tokens_by_sections`.
+    Tokens with the same sections follow each other and share one `RuleSet`. The result
+    is `None` if that of `tokens_by_sections` is.
     """
     combinations = tokens_by_sections(file)
     if combinations is None:

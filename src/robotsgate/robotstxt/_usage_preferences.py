@@ -227,7 +227,7 @@ def _path_and_dictionary(value: str) -> tuple[str, str]:
 
 
 def _statements(dictionary: bytes, line: int | None) -> list[Statement]:
-    """The statements in a dictionary; members with values other than y and n are not.
+    """The statements in a dictionary: its members whose value is y or n.
 
     vocab-08, "Processing Algorithm".
     """

@@ -46,7 +46,7 @@ _SCHEME_REST = _SCHEME_FIRST | frozenset("0123456789+-.")
 _USUAL_ORIGIN = re.compile(r"(https?)://((?:[0-9a-z_-]+\.)*[a-z][0-9a-z_-]*)")
 _LONGEST_USUAL_ORIGIN = len("https://") + 253
 
-# What may be a user name and password, even in an invalid URL, after a scheme.
+# Everything that may be a user name and password, even in an invalid URL.
 _USERINFO = re.compile(
     r"\A(\s*+(?:[a-z][a-z0-9+.-]*+:)?+/*+).*@", re.IGNORECASE | re.DOTALL
 )
@@ -190,7 +190,7 @@ def _error(message: str, url: object, text: str, question: str = "") -> InvalidU
 
 
 def _question_of_scheme(text: str) -> str:
-    """A question to append to an error: `text` with the scheme that it may lack.
+    """A question to append to an error: `text` with the scheme that may be missing.
 
     "" unless `text` begins with a name that has a dot, with localhost or with an
     address.

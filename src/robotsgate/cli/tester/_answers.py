@@ -121,7 +121,8 @@ def shown_file(robots: RobotsTxt) -> dict[str, Any]:
 
 def in_each_dialect(text: str) -> list[RobotsTxt]:
     """A pasted file, parsed in each dialect."""
-    body = text.encode("utf-8", "surrogatepass")  # a str that is a URL is warned about
+    # Bytes, because a str that is a URL causes a warning.
+    body = text.encode("utf-8", "surrogatepass")
     return [RobotsTxt.parse(body, dialect=dialect) for dialect in _DIALECTS]
 
 
