@@ -16,7 +16,6 @@ from robotsgate import (
     FailureKind,
     FetchCancelled,
     FetchStarted,
-    Policy,
     Reason,
     RobotsTxtFetched,
 )
@@ -237,13 +236,6 @@ UNREADABLE = {
     "the delay after a 503": UnreadableSite(503, "Retry-After"),
     "the target of a redirect": UnreadableSite(301, "Location"),
 }
-PRESETS = {
-    "default": Policy(),
-    "google_today": Policy.google_today(),
-    "google_2021": Policy.google_2021(),
-    "rfc9309": Policy.rfc9309(),
-    "strict": Policy.strict(),
-}
 
 
 @pytest.mark.parametrize("site", UNREADABLE.values(), ids=UNREADABLE)
@@ -274,20 +266,6 @@ async def test_bug_while_judging_closes_one_origin_and_is_logged(
     assert ORIGIN in record.getMessage()
     assert record.exc_info is not None
     assert isinstance(record.exc_info[1], LookupError)
-
-
-@pytest.mark.parametrize("policy", PRESETS.values(), ids=PRESETS)
-async def test_bug_while_judging_never_opens_an_origin(policy: Policy) -> None:
-    clock = ManualClock()
-    site = UnreadableSite(503, "Retry-After")
-    checker = checker_of(site, clock=clock, policy=policy)
-
-    answers = []
-    for _ in range(100):
-        answers.append(await checker.can_fetch(AGENT, PUBLIC))
-        clock.advance(DAY)
-
-    assert not any(answers)
 
 
 async def test_good_copy_is_kept_during_a_bug_while_judging() -> None:
