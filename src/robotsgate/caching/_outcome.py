@@ -64,7 +64,7 @@ class FailureKind(enum.Enum):
     PROTOCOL = "protocol"
     """The server violated HTTP, sent less data than announced, or refused FTP."""
     CODING = "coding"
-    """The content coding is unknown, chained, corrupt or truncated."""
+    """The content coding was not requested, or the body is corrupt or truncated."""
     ADDRESS_REFUSED = "address-refused"
     """The address guard refused the address."""
     LOCAL = "local"
