@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import socket
 import ssl
@@ -409,5 +410,20 @@ async def test_authorities_that_are_not_loaded_in_time_are_not_blamed_on_the_sit
 
     outcome = await fetched("https://127.0.0.1/", policy=Policy(fetch_deadline=0.05))
     may_load.set()
+
+    assert outcome == Failed(kind=FailureKind.LOCAL, error=ANY)
+
+
+async def test_authorities_for_which_there_is_no_file_are_not_blamed_on_anyone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first https fetch without file descriptors used to raise out of `check`."""
+
+    def fail(**_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(ssl, "create_default_context", fail)
+
+    outcome = await fetched("https://127.0.0.1/")
 
     assert outcome == Failed(kind=FailureKind.LOCAL, error=ANY)

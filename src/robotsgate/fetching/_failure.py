@@ -71,7 +71,7 @@ def outcome_of(
     """The outcome for `error`.
 
     Args:
-        error: any exception except `MISTAKES`.
+        error: any exception; for one of `MISTAKES`, only a LOCAL outcome counts.
         redirects: the redirects that were followed before the error.
         deadline: the time limit for the whole fetch, in seconds, for timeout messages.
         outer: the exception that the fetch's caller was handling. Python makes it the

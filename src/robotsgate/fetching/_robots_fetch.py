@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from robotsgate._flights import is_no_thread
 from robotsgate.caching._address_guard import FetchGuard, GuardRules
 from robotsgate.caching._coding import ACCEPT_ENCODING, content_encoding_of
 from robotsgate.caching._hops import Hops
-from robotsgate.caching._outcome import Answered
+from robotsgate.caching._outcome import Answered, FailureKind
 from robotsgate.caching._policy import AddressGuard
 from robotsgate.errors import UnsupportedError
 from robotsgate.fetching._body import decoded_body
@@ -119,7 +118,8 @@ class RobotsTxtFetcher:
 
         Raises:
             RuntimeError: raised by the caller's client, for example because it is
-                closed. The other `MISTAKES` propagate as well.
+                closed. The other `MISTAKES` propagate as well, unless this machine
+                failed.
         """
         if self._blind:
             _warn_once(self._blind)
@@ -137,8 +137,6 @@ class RobotsTxtFetcher:
         try:
             outcome = await self._follow(fetch, hops)
         except Exception as error:
-            if isinstance(error, MISTAKES) and not is_no_thread(error):
-                raise
             outcome = outcome_of(
                 error,
                 redirects=hops.redirects,
@@ -146,6 +144,9 @@ class RobotsTxtFetcher:
                 outer=outer,
                 ignored_proxy=self._ignored_proxy,
             )
+            is_mistake = isinstance(error, MISTAKES)
+            if is_mistake and outcome.kind is not FailureKind.LOCAL:
+                raise
         finally:
             fetch.end()
             own_fetch.reset(token)
