@@ -237,8 +237,10 @@ def is_current(history: History, now: float) -> bool:
     return is_fresh(history.said, now)
 
 
-def is_current_for(history: History, now: float, failed_at: float | None) -> bool:
-    """Whether no attempt is due by a process that failed itself at `failed_at`.
+def is_current_for(
+    history: History, now: float, own: tuple[float, float] | None
+) -> bool:
+    """Whether no attempt is due by a process with its `own` back-off, if it failed.
 
     A failure without a response that only another process has seen does not count.
     """
@@ -249,8 +251,10 @@ def is_current_for(history: History, now: float, failed_at: float | None) -> boo
     last = history.latest[-1]
     if last.has_response:
         return True
-    age = math.inf if failed_at is None else now - failed_at
-    return -LARGEST_SKEW <= age < last.retry_at - last.at
+    if own is None:
+        return False
+    since, until = own
+    return now < until and -LARGEST_SKEW <= now - since < last.retry_at - last.at
 
 
 def meanwhile(history: History | None, now: float, until: float) -> History:

@@ -7,11 +7,12 @@ import pytest
 
 from robotsgate.caching._entry import (
     Answer,
+    BackOff,
     Entry,
     Outage,
     PackedBody,
     PlainBody,
-    is_current_for,
+    current_until_for,
 )
 from robotsgate.caching._outcome import AccessResult, FailureKind
 from tests.tables import cases
@@ -130,35 +131,42 @@ NO_RESPONSE = {
 
 
 @pytest.mark.parametrize("failure", NO_RESPONSE.values(), ids=NO_RESPONSE)
-@cases("last failed_at current_from current_until", {
+@cases("last own current_from current_until", {
     "a checker that has not tried": (STALE, None, 0, 0),
     "without an answer": (None, None, 0, 0),
     "after a fresh answer": (answer(), None, NOW, RETRY),
-    "the checker's own attempt": (STALE, NOW, NOW, RETRY),
-    "its own attempt a little earlier": (STALE, NOW - 20, NOW, RETRY - 20),
-    "its own attempt long ago": (STALE, NOW - MINUTE, 0, 0),
-    "its own attempt before its clock was set back": (STALE, NOW + HOUR, 0, 0),
+    "the checker's own attempt": (STALE, BackOff(NOW, RETRY), NOW, RETRY),
+    "its own attempt a little earlier":
+        (STALE, BackOff(NOW - 20, RETRY - 20), NOW, RETRY - 20),
+    "its own attempt a little earlier, with a shorter back-off":
+        (STALE, BackOff(NOW - 20, NOW + 10), NOW, NOW + 10),
+    "its own attempt a little earlier, in a longer outage":
+        (STALE, BackOff(NOW - 20, NOW + HOUR), NOW, RETRY - 20),
+    "its own attempt long ago": (STALE, BackOff(NOW - MINUTE, NOW), 0, 0),
+    "its own attempt before its clock was set back":
+        (STALE, BackOff(NOW + HOUR, NOW + 2 * HOUR), 0, 0),
 })  # fmt: skip
 def test_failure_without_a_response_is_current_for_its_own_checker_only(
     last: Answer | None,
-    failed_at: float | None,
+    own: BackOff | None,
     current_from: float,
     current_until: float,
     failure: Outage,
 ) -> None:
     known = entry(last, failure)
 
-    for now in (NOW, NOW + 39, math.nextafter(NOW + 40, 0), NOW + 40, RETRY - 1, RETRY):
+    for seconds in (0, 9, 10, 39, 40, 59, 60):
+        now = NOW + seconds
         expected = current_from <= now < current_until
-        assert is_current_for(known, now, failed_at=failed_at) is expected
+        assert (now < current_until_for(known, now, own)) is expected
 
 
 def test_failure_with_a_response_is_current_for_all_checkers() -> None:
     for status in (206, 429, 500, 503):
         known = entry(STALE, outage(NOW, status=status))
 
-        assert is_current_for(known, NOW, failed_at=None)
-        assert not is_current_for(known, RETRY, failed_at=None)
+        assert current_until_for(known, NOW, None) == RETRY
+        assert current_until_for(known, RETRY, None) < NOW
 
 
 def test_answer_is_fresh_from_five_minutes_early_until_it_expires() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from robotsgate.caching._attempt import entry_after, entry_meanwhile
-from robotsgate.caching._entry import is_current_for, keep_until, usable
+from robotsgate.caching._entry import BackOff, current_until_for, keep_until, usable
 from robotsgate.caching._in_force import Effect, in_force
 from robotsgate.caching._merge import merge
 from robotsgate.caching._outcome import (
@@ -69,12 +69,12 @@ FAILURES: list[Outcome] = [BROKEN, BROKEN, BROKEN, DEAD, TOO_MANY, answered(503)
 class Process:
     """What one process has in memory: the entry, and the history behind it.
 
-    `failed_at` is when its own last attempt without a response ended.
+    `own` is the back-off after its own last attempt if that had no response.
     """
 
     entry: Entry | None = None
     history: History | None = None
-    failed_at: float | None = None
+    own: BackOff | None = None
 
 
 @dataclass
@@ -118,8 +118,9 @@ class World:
             policy=self.policy,
         )
         process.entry, process.history = entry, history
+        process.own = None
         if meant.access is AccessResult.UNREACHABLE and not meant.has_response:
-            process.failed_at = self.now
+            process.own = BackOff(self.now, entry.next_fetch_at)
         if has_store:
             self.store = Process(entry, history)
         self.compare(process)
@@ -163,10 +164,9 @@ class World:
             assert keep_until(entry, self.policy) == end, self.log
             current = judge.is_current(history, self.now)
             assert entry.is_current(self.now) is current, self.log
-            failed_at = process.failed_at
-            current = judge.is_current_for(history, self.now, failed_at)
-            is_current = is_current_for(entry, self.now, failed_at=failed_at)
-            assert is_current is current, self.log
+            current = judge.is_current_for(history, self.now, process.own)
+            until = current_until_for(entry, self.now, process.own)
+            assert (self.now < until) is current, self.log
         for later in (0.0, HOUR, 2 * DAY, 31 * DAY):
             now = self.now + later
             decision = in_force(entry, now=now, policy=self.policy)
@@ -238,7 +238,7 @@ def disturb(world: World, process: Process, kind: int, rng: random.Random) -> No
         case 2:
             world.backup = world.store
         case 3:  # a restart
-            process.entry = process.history = process.failed_at = None
+            process.entry = process.history = process.own = None
         case _:  # the clock is reset
             seconds = rng.choice([4 * MINUTE, HOUR, 5 * DAY, 400 * DAY])
             world.now += rng.choice([-1, 1]) * seconds

@@ -120,6 +120,41 @@ async def test_dead_origin_is_tried_once_for_each_back_off_of_its_own() -> None:
     assert requests[-1] < 5
 
 
+async def test_back_off_is_not_lengthened_by_the_failures_of_another_checker() -> None:
+    """A checker's own failure of a minute used to close the origin for an hour."""
+    clock, store, site = ManualClock(), MemoryStore(), site_that_fails()
+    checker = checker_of(site, store=store, clock=clock, max_origins=1)
+    other = checker_of(site_that_fails(), store=store, clock=clock)
+    await checker.can_fetch(AGENT, PUBLIC)
+    site.serve(ORIGIN, b"")
+    for _ in range(10):
+        await other.refresh(ORIGIN)
+    await checker.can_fetch(AGENT, OTHER_ORIGIN)  # evicts the origin
+
+    answers = []
+    for _ in range(8):
+        answers.append(await checker.can_fetch(AGENT, PUBLIC))
+        clock.advance(10)
+
+    assert answers == [*7 * [False], True]
+
+
+async def test_own_answer_ends_the_own_back_off() -> None:
+    clock, store, site = ManualClock(), MemoryStore(), site_that_fails()
+    policy = Policy(min_lifetime=0)
+    checker = checker_of(site, store=store, clock=clock, policy=policy)
+    await checker.can_fetch(AGENT, PUBLIC)
+    site.serve(ORIGIN, b"", headers={"cache-control": "max-age=0"})
+    await checker.refresh(ORIGIN)
+
+    await checker_of(
+        site_that_fails(), store=store, clock=clock, policy=policy
+    ).refresh(ORIGIN)
+    await checker.can_fetch(AGENT, PUBLIC)
+
+    assert len(site.requests) == 3
+
+
 async def test_new_checker_tries_each_dead_origin_once() -> None:
     clock, store, site = ManualClock(), MemoryStore(), site_that_fails()
 

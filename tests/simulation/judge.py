@@ -97,7 +97,7 @@ class _Origin:
         may_forget: whether the next attempt may ignore everything known.
         attempt: the last attempt.
         write: the store update that follows it.
-        failed_at: when the current checker's last attempt without a response ended.
+        own: the current checker's back-off, if its last attempt had no response.
         pause: the current checker's last pause, unless a request has been sent since.
         paused: whether a pause began in this step.
     """
@@ -111,7 +111,7 @@ class _Origin:
     may_forget: bool = False
     attempt: Attempt | None = None
     write: _Write | None = None
-    failed_at: float | None = None
+    own: tuple[float, float] | None = None
     pause: _Pause | None = None
     paused: bool = False
 
@@ -176,7 +176,7 @@ class Judge:
         self.fetches = 0
         for origin in self._origins.values():
             origin.remember(_NOTHING)
-            origin.failed_at = origin.pause = None
+            origin.own = origin.pause = None
 
     def refresh_requested(self, host: str) -> None:
         """Record a call of `refresh`, which may fetch before the retry is due."""
@@ -268,9 +268,9 @@ class Judge:
         if event.failure is FailureKind.LOCAL:
             self._local_failure(origin, event)
             return
-        origin.pause = None
+        origin.own = origin.pause = None
         if event.failure is not None or event.status == _PROXY_DENIED:
-            origin.failed_at = self.clock.now()
+            origin.own = self.clock.now(), event.next_fetch_at
         self.fetches += 1
         self.seen[f"access {event.access.value}"] += 1
         if write is None:
@@ -503,7 +503,7 @@ class Judge:
                     yield meanwhile(last, now, pause.since + pause.seconds), now
 
     def _is_current(self, origin: _Origin, history: History | None, now: float) -> bool:
-        return history is not None and is_current_for(history, now, origin.failed_at)
+        return history is not None and is_current_for(history, now, origin.own)
 
     def _in_memory(self, origin: _Origin) -> Known:
         return origin.in_memory | _NOTHING if self.may_evict else origin.in_memory

@@ -9,7 +9,7 @@ import math
 import zlib
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from robotsgate.caching._outcome import AccessResult, FailureKind
 from robotsgate.caching._policy import AfterUnreachableLimit
@@ -252,25 +252,41 @@ class Entry:
         """
         return self.checked_at - LARGEST_SKEW <= now < self.next_fetch_at
 
+    def current_until(self, now: float) -> float:
+        """Until when the entry can be used; -inf if it cannot be used at `now`."""
+        return self.next_fetch_at if self.is_current(now) else -math.inf
 
-def is_current_for(entry: Entry, now: float, *, failed_at: float | None) -> bool:
-    """Whether a checker can use `entry` at `now` without a fetch of its own.
+
+class BackOff(NamedTuple):
+    """The pause after a checker's own attempt without a response.
+
+    Attributes:
+        since: when the attempt ended, in epoch seconds.
+        until: when the checker may try again, in epoch seconds.
+    """
+
+    since: float
+    until: float
+
+
+def current_until_for(entry: Entry, now: float, own: BackOff | None) -> float:
+    """Like `Entry.current_until`, for a checker that knows its `own` attempts.
 
     If the last attempt had no response from the site, another checker's network, proxy
     or resolver may be at fault. Such an outage is current only for a checker that has
-    failed itself, at `failed_at`, and only for as long as it would then back off.
+    failed itself, and only during its own back-off.
     """
     outage, answer = entry.outage, entry.answer
-    if not entry.is_current(now):
-        return False
-    if outage is None or (answer is not None and answer.is_fresh(now)):
-        return True
-    if outage.has_response:
-        return True
-    if failed_at is None:
-        return False
+    until = entry.current_until(now)
+    if outage is None or outage.has_response:
+        return until
+    if answer is not None and answer.is_fresh(now):
+        return until
+    if own is None or now < own.since - LARGEST_SKEW:
+        return -math.inf
+    # The back-off may be from an earlier outage.
     back_off = outage.retry_at - outage.last_attempt_at
-    return failed_at - LARGEST_SKEW <= now < failed_at + back_off
+    return min(until, own.until, own.since + back_off)
 
 
 def key_of(origin: str, terms: str) -> str:

@@ -53,11 +53,11 @@ class LiveOrigins:
         policy: Policy,
         dialect: Dialect,
         overrides: Mapping[str, RobotsTxt | bytes | str] | None = None,
-        is_current: Callable[[Entry, float], bool] = Entry.is_current,
+        current_until: Callable[[Entry, float], float] = Entry.current_until,
     ) -> None:
         """Start empty. Raises the same errors as `_files_by_origin`.
 
-        `is_current` says whether an entry can be used at a time without a fetch.
+        `current_until` says until when an entry can be used without a fetch.
         """
         self.overrides: dict[str, RobotsTxt] = _files_by_origin(
             overrides, dialect=dialect, max_bytes=policy.max_body_bytes
@@ -67,7 +67,7 @@ class LiveOrigins:
         self._weight = 0
         self._policy = policy
         self._dialect = dialect
-        self._is_current = is_current
+        self._current_until = current_until
         self.by_origin: OrderedDict[str, Standing] = OrderedDict()
         """Keyed by origin; the first one is the next to be evicted."""
         self.by_agent: dict[AgentName, dict[str, StandingFor]] = {}
@@ -78,7 +78,7 @@ class LiveOrigins:
         standing = self.by_origin.get(origin)
         if standing is None and origin in self.overrides:
             return self.admit(Entry(origin=origin, answer=OVERRIDE), now)
-        if standing is None or not self._is_current(standing.entry, now):
+        if standing is None or now >= self._current_until(standing.entry, now):
             return None
         standing.is_used = True
         if standing.is_usable(now):
@@ -97,6 +97,8 @@ class LiveOrigins:
         """
         self.discard(entry.origin)
         standing = Standing(entry, now=now, policy=self._policy, new_body=new_body)
+        until = self._current_until(entry, now)
+        standing.usable_until = min(standing.usable_until, until)
         self.by_origin[entry.origin] = standing
         self._weight += standing.weight
         self._shrink(standing)

@@ -134,7 +134,7 @@ class RobotsChecker:
             policy=policy,
             dialect=dialect,
             overrides=overrides,
-            is_current=own.is_current,
+            current_until=own.current_until,
         )
         check_store(store)
         # Last, so that no error leaves it open.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cachetools import LRUCache
 
-from robotsgate.caching._entry import LARGEST_SKEW, is_current_for
+from robotsgate.caching._entry import LARGEST_SKEW, BackOff, current_until_for
 
 if TYPE_CHECKING:
     from robotsgate.caching._entry import Entry
@@ -58,16 +58,18 @@ class OwnAttempts:
             longest_pause: the longest pause, in seconds.
         """
         size = _PER_ORIGIN_IN_MEMORY * max_origins
-        self._failed_at: LRUCache[str, float] = LRUCache(size)
+        self._back_offs: LRUCache[str, BackOff] = LRUCache(size)
         self._pauses: LRUCache[str, Pause] = LRUCache(size)
         self._longest_pause = longest_pause
 
     def is_current(self, entry: Entry, now: float) -> bool:
         """Whether the checker can use `entry` at `now` without a fetch of its own."""
-        if entry.outage is None:
-            return entry.is_current(now)
-        failed_at = self._failed_at.get(entry.origin)
-        return is_current_for(entry, now, failed_at=failed_at)
+        return now < self.current_until(entry, now)
+
+    def current_until(self, entry: Entry, now: float) -> float:
+        """Until when that is so; -inf if it is not so at `now`."""
+        own = None if entry.outage is None else self._back_offs.get(entry.origin)
+        return current_until_for(entry, now, own)
 
     def pause(self, origin: str, now: float) -> Pause | None:
         """The pause for `origin` at `now`, if there is one."""
@@ -88,6 +90,6 @@ class OwnAttempts:
         self._pauses.pop(entry.origin, None)
         outage = entry.outage
         if outage is None or outage.has_response:
-            return
-        if outage.last_attempt_at == now:  # otherwise, another checker's is later
-            self._failed_at[entry.origin] = now
+            self._back_offs.pop(entry.origin, None)
+        elif outage.last_attempt_at == now:  # otherwise another checker's is later
+            self._back_offs[entry.origin] = BackOff(now, outage.retry_at)
