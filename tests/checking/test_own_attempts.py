@@ -274,6 +274,17 @@ async def test_answer_of_another_checker_ends_the_pause() -> None:
     assert await checker.can_fetch(AGENT, PUBLIC)
 
 
+async def test_forgotten_origin_is_fetched_despite_the_pause() -> None:
+    site = site_that_fails(LOCAL)
+    checker = checker_of(site)
+    await checker.can_fetch(AGENT, PUBLIC)
+    site.serve(ORIGIN, b"")
+
+    await checker.forget(ORIGIN)
+
+    assert await checker.can_fetch(AGENT, PUBLIC)
+
+
 async def test_refresh_ends_after_an_own_failure() -> None:
     site = site_that_fails(LOCAL)
     checker = checker_of(site)

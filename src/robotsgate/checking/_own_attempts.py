@@ -85,6 +85,11 @@ class OwnAttempts:
         self._pauses[origin] = pause
         return pause
 
+    def forget(self, origin: str) -> None:
+        """Forget the back-off and the pause for `origin`."""
+        self._back_offs.pop(origin, None)
+        self._pauses.pop(origin, None)
+
     def note(self, entry: Entry, now: float) -> None:
         """Note that an attempt left our machine, and led to `entry` at `now`."""
         self._pauses.pop(entry.origin, None)

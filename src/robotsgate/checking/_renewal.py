@@ -246,6 +246,7 @@ class Renewals:
         key = origin.key
         with self._forgetting_of(key):
             self._live.discard(key)
+            self._own.forget(key)
             await self._entries.delete(key)
 
     @contextmanager
