@@ -5,7 +5,9 @@ The tables of what counts as current are in tests/caching/test_entry.py.
 
 from __future__ import annotations
 
+import gc
 import logging
+import weakref
 from typing import TYPE_CHECKING
 
 import anyio
@@ -283,6 +285,22 @@ async def test_forgotten_origin_is_fetched_despite_the_pause() -> None:
     await checker.forget(ORIGIN)
 
     assert await checker.can_fetch(AGENT, PUBLIC)
+
+
+async def test_pause_does_not_keep_the_exception_alive() -> None:
+    """With its frames, it took up 8 KB for each of 100,000 origins."""
+    error = FetchFailedError("no file", kind=LOCAL)
+    is_alive = weakref.ref(error)
+    site = FakeSite()
+    site.fail(ORIGIN, error)
+    checker = checker_of(site)
+    await checker.can_fetch(AGENT, PUBLIC)
+
+    site.serve(ORIGIN, b"")
+    del error
+    gc.collect()
+
+    assert is_alive() is None
 
 
 async def test_refresh_ends_after_an_own_failure() -> None:

@@ -12,6 +12,7 @@ checker only pauses:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from cachetools import LRUCache
@@ -81,6 +82,7 @@ class OwnAttempts:
         """Pause for `origin`, twice as long as the last time."""
         last = self._pauses.get(origin)
         seconds = _FIRST_PAUSE_SECONDS if last is None else 2 * last.seconds
+        failure = replace(failure, cause=None)  # its frames take up kilobytes
         pause = Pause(failure, now, min(seconds, self._longest_pause))
         self._pauses[origin] = pause
         return pause
