@@ -50,7 +50,12 @@ class Failure(NamedTuple):
     retry_at: float
     is_evidence: bool
     has_response: bool = True
+    asks_to_wait: bool = False
     begins_evidence: bool = False
+
+    def holds(self, now: float) -> bool:
+        """Whether what the site said in a 429 or 503 still holds."""
+        return self.asks_to_wait and now < self.retry_at
 
 
 Line = tuple[Failure, ...]
@@ -80,6 +85,7 @@ class Meaning(NamedTuple):
     access: AccessResult
     is_evidence: bool = False
     has_response: bool = True
+    asks_to_wait: bool = False
 
 
 def meaning(outcome: Outcome, history: History | None, policy: Policy) -> Meaning:
@@ -115,6 +121,7 @@ def meaning(outcome: Outcome, history: History | None, policy: Policy) -> Meanin
         access,
         is_evidence=status not in {407, 429} and not is_wall,
         has_response=status != 407,
+        asks_to_wait=status in {429, 503},
     )
 
 
@@ -158,11 +165,14 @@ def after(
     before = max(
         (one.at for line in lines for one in evidence(line)), default=-math.inf
     )
+    is_held = history is not None and bool(lines) and history.latest[-1].holds(now)
+    holds = is_held and not meant.has_response
     failure = Failure(
         now,
         until,
         meant.is_evidence,
-        meant.has_response,
+        meant.has_response or holds,
+        meant.asks_to_wait or holds,
         begins_evidence=meant.is_evidence and now > before + gap,
     )
     return History(said, frozenset((*line, failure) for line in lines or {()}))
@@ -181,7 +191,11 @@ def wait(
     first = policy.retry_initial_503 if status == 503 else policy.retry_initial
     pause = min(first * policy.retry_factor ** min(before, 30), policy.retry_max)
     requested = min(requested, policy.retry_after_max)
-    return max(pause, requested), max(pause, requested) * MOST_JITTER
+    held = 0.0
+    if status in {None, 407} and history and lines and history.latest[-1].holds(now):
+        held = history.latest[-1].retry_at - now
+    longest = max(pause, requested) * MOST_JITTER
+    return max(pause, requested, held), max(longest, held)
 
 
 def _lines_to_continue(
@@ -257,16 +271,17 @@ def is_current_for(
     return now < until and -LARGEST_SKEW <= now - since < last.retry_at - last.at
 
 
-def meanwhile(history: History | None, now: float, until: float) -> History:
+def meanwhile(
+    history: History | None, now: float, until: float, policy: Policy
+) -> History:
     """What a process whose own machine fails must act on until `until`."""
-    if history is None or not history.lines:
-        lines = frozenset({(Failure(now, until, is_evidence=False),)})
-        return History(history.said if history else None, lines)
-    return replace(
-        history,
-        lines=frozenset(
+    begun: frozenset[Line] = frozenset({(Failure(now, until, is_evidence=False),)})
+    lines = _lines_to_continue(history, now, policy) or begun
+    return History(
+        history.said if history else None,
+        frozenset(
             (*line[:-1], line[-1]._replace(retry_at=max(line[-1].retry_at, until)))
-            for line in history.lines
+            for line in lines
         ),
     )
 

@@ -147,7 +147,7 @@ class World:
             policy=self.policy,
         )
         history = judge.usable(process.history, self.now, self.policy)
-        history = judge.meanwhile(history, self.now, until)
+        history = judge.meanwhile(history, self.now, until, self.policy)
         effect = in_force(entry, now=self.now, policy=self.policy).effect
         assert effect in judge.effects(history, self.now, self.policy), self.log
         return effect
@@ -359,9 +359,12 @@ SCENARIOS: dict[str, tuple[Policy, list[Event], Effect | None]] = {
         (Policy(), [*daily(BROKEN, 0, 31), (91, BROKEN)], Effect.DISALLOW),
     "no lookups for 60 days: the last copy is used after the grace":
         (Policy.google_2021(), [(0, OK), *daily(BROKEN, 60, 90)], Effect.RULES),
-    "last copy, and our own machine fails after 400 days: the copy":
-        (Policy.google_2021(), [(0, OK), (2, BROKEN), (402, OWN_FAILURE)],
+    "last copy, and our own machine fails a month into an outage: the copy":
+        (Policy.google_2021(), [(0, OK), *daily(BROKEN, 2, 32), (32.9, OWN_FAILURE)],
         Effect.RULES),
+    "last copy, and our own machine fails after 400 days: closed":
+        (Policy.google_2021(), [(0, OK), (2, BROKEN), (402, OWN_FAILURE)],
+        Effect.DISALLOW),
     "one failure every 28 days for 84 days: closed":
         (Policy(), [(28 * n, BROKEN) for n in range(4)], Effect.DISALLOW),
     "one failure every 28 days for 112 days: open":

@@ -266,6 +266,44 @@ async def test_request_that_leaves_the_machine_ends_the_pause() -> None:
     assert verdict.fresh_until == clock.now() + 5
 
 
+async def test_request_to_another_origin_shortens_the_pause() -> None:
+    """A machine that works again used to refuse a site for up to an hour."""
+    clock, site = ManualClock(), site_that_fails(LOCAL)
+    site.serve(OTHER_ORIGIN, b"")
+    checker = checker_of(site, clock=clock)
+    for seconds in (5, 10, 20, 5):
+        await checker.can_fetch(AGENT, PUBLIC)
+        clock.advance(seconds)
+    await checker.can_fetch(AGENT, OTHER_ORIGIN)
+    site.serve(ORIGIN, b"")
+
+    assert await checker.can_fetch(AGENT, PUBLIC)
+
+
+async def test_refresh_during_a_pause_does_not_lengthen_it() -> None:
+    clock, site = ManualClock(), site_that_fails(LOCAL)
+    checker = checker_of(site, clock=clock)
+
+    for _ in range(10):
+        await checker.refresh(ORIGIN)
+
+    verdict = await checker.check(AGENT, PUBLIC)
+    assert verdict.fresh_until == clock.now() + 5
+
+
+async def test_wait_that_a_server_asks_for_holds_after_anothers_failure() -> None:
+    clock, store, site = ManualClock(), MemoryStore(), site_of()
+    busy = site_of(status=429, retry_after="3600")
+    await checker_of(busy, store=store, clock=clock).refresh(ORIGIN)
+    await checker_of(site_that_fails(), store=store, clock=clock).refresh(ORIGIN)
+
+    verdict = await checker_of(site, store=store, clock=clock).check(AGENT, PUBLIC)
+
+    assert (verdict.allowed, verdict.status) == (False, 429)
+    assert verdict.fresh_until == clock.now() + 3600
+    assert site.requests == []
+
+
 async def test_answer_of_another_checker_ends_the_pause() -> None:
     clock, store = ManualClock(), MemoryStore()
     checker = checker_of(site_that_fails(LOCAL), store=store, clock=clock)

@@ -78,6 +78,7 @@ class _Pause(NamedTuple):
 
     since: float
     seconds: float
+    has_sent_since: bool = False
 
     def is_on(self, now: float) -> bool:
         return self.since - LARGEST_SKEW <= now < self.since + self.seconds
@@ -269,6 +270,7 @@ class Judge:
             self._local_failure(origin, event)
             return
         origin.own = origin.pause = None
+        self._request_left()
         if event.failure is not None or event.status == _PROXY_DENIED:
             origin.own = self.clock.now(), event.next_fetch_at
         self.fetches += 1
@@ -294,11 +296,21 @@ class Judge:
         origin.fetched |= results
         origin.remember(results)
 
+    def _request_left(self) -> None:
+        """Shorten the pauses for other origins, because the machine works again."""
+        for origin in self._origins.values():
+            pause = origin.pause
+            if pause is not None:
+                seconds = min(pause.seconds, _FIRST_PAUSE)
+                origin.pause = _Pause(pause.since, seconds, has_sent_since=True)
+
     def _local_failure(self, origin: _Origin, event: RobotsTxtFetched) -> None:
         """Complain unless the checker pauses longer each time, and stores nothing."""
         self.seen["local failure"] += 1
         now, last = self.clock.now(), origin.pause
-        seconds = _FIRST_PAUSE if last is None else 2 * last.seconds
+        seconds = _FIRST_PAUSE
+        if last is not None and not last.has_sent_since:
+            seconds = last.seconds if last.is_on(now) else 2 * last.seconds
         origin.pause = _Pause(now, min(seconds, self.policy.retry_max))
         origin.paused = True
         if event.next_fetch_at < now + origin.pause.seconds - _EPSILON:
@@ -500,7 +512,8 @@ class Judge:
             if pause is not None and (origin.paused or pause.is_on(now)):
                 for history in known:
                     last = history and usable(history, now, self.policy)
-                    yield meanwhile(last, now, pause.since + pause.seconds), now
+                    until = pause.since + pause.seconds
+                    yield meanwhile(last, now, until, self.policy), now
 
     def _is_current(self, origin: _Origin, history: History | None, now: float) -> bool:
         return history is not None and is_current_for(history, now, origin.own)

@@ -97,7 +97,7 @@ def entry_meanwhile(
     others. If there is no outage, the entry is as if one had just begun.
     """
     known = usable(known, now=now, policy=policy)
-    answer, outage = (None, None) if known is None else (known.answer, known.outage)
+    answer, outage = _answer_and_outage(known, now=now, policy=policy)
     if outage is None:
         outage = Outage(since=now, last_attempt_at=now, retry_at=now, attempts=1)
     outage = replace(
@@ -159,10 +159,7 @@ def _outage_after(
     known: Entry | None, outcome: Outcome, *, origin: str, now: float, policy: Policy
 ) -> Outage:
     """The outage after one more failure."""
-    answer, outage = (None, None) if known is None else (known.answer, known.outage)
-    gap = longest_gap(answer, policy)
-    if outage is not None and now > outage.retry_at + gap:
-        outage = None
+    answer, outage = _answer_and_outage(known, now=now, policy=policy)
     attempts = 1 if outage is None else outage.attempts + 1
     status = _status(outcome)
     delay = retry_delay(failures=attempts, status=status, origin=origin, policy=policy)
@@ -182,10 +179,32 @@ def _outage_after(
         redirects=outcome.redirects,
         error=_error(outcome),
     )
+    if outage is not None and not after.has_response and outage.asks_to_wait(now):
+        # What the server asked of all still holds.
+        after = replace(
+            after,
+            retry_at=max(after.retry_at, outage.retry_at),
+            failure=None,
+            status=outage.status,
+            redirects=outage.redirects,
+            error=outage.error,
+        )
     counts_network = policy.after_unreachable_limit in _NETWORK_IS_EVIDENCE
     if is_evidence(outcome, counts_network=counts_network):
-        return _with_evidence(after, now=now, gap=gap)
+        return _with_evidence(after, now=now, gap=longest_gap(answer, policy))
     return after
+
+
+def _answer_and_outage(
+    known: Entry | None, *, now: float, policy: Policy
+) -> tuple[Answer | None, Outage | None]:
+    """The parts of `known`, without an outage whose retry is overdue for too long."""
+    if known is None:
+        return None, None
+    answer, outage = known.answer, known.outage
+    if outage is not None and now > outage.retry_at + longest_gap(answer, policy):
+        outage = None
+    return answer, outage
 
 
 def _with_evidence(outage: Outage, *, now: float, gap: float) -> Outage:

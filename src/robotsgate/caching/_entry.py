@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from robotsgate.caching._freshness import ASK_FOR_LESS
 from robotsgate.caching._outcome import AccessResult, FailureKind
 from robotsgate.caching._policy import AfterUnreachableLimit
 
@@ -196,6 +197,10 @@ class Outage:
         """Whether the last attempt had a response from the site, not from a proxy."""
         is_from_proxy = self.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
         return self.failure is None and not is_from_proxy
+
+    def asks_to_wait(self, now: float) -> bool:
+        """Whether the last response was a 429 or 503 whose retry is not due yet."""
+        return self.status in ASK_FOR_LESS and now < self.retry_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,8 @@ own machine could not send a request, nothing is known about the origin at all, 
 checker only pauses:
 
     our machine fails ──▶ 5 s ──▶ 10 s ──▶ … ──▶ `retry_max`
-                            └─ a request leaves our machine: no pause
+                 ▲          └─ a request to this origin leaves our machine: no pause
+                 └─ a request to any other origin does: 5 s again
 """
 
 from __future__ import annotations
@@ -36,16 +37,22 @@ class Pause(NamedTuple):
         failure: what it lacked.
         since: when the pause began, in epoch seconds.
         seconds: how long it lasts.
+        sent_before: how many requests had left our machine before it.
     """
 
     failure: Failed
     since: float
     seconds: float
+    sent_before: int
 
     @property
     def until(self) -> float:
         """When the pause ends, in epoch seconds."""
         return self.since + self.seconds
+
+    def is_on(self, now: float) -> bool:
+        """Whether it lasts at `now`; a clock that was set back ends it."""
+        return self.since - LARGEST_SKEW <= now < self.until
 
 
 class OwnAttempts:
@@ -62,6 +69,7 @@ class OwnAttempts:
         self._back_offs: LRUCache[str, BackOff] = LRUCache(size)
         self._pauses: LRUCache[str, Pause] = LRUCache(size)
         self._longest_pause = longest_pause
+        self._sent = 0
 
     def is_current(self, entry: Entry, now: float) -> bool:
         """Whether the checker can use `entry` at `now` without a fetch of its own."""
@@ -75,15 +83,22 @@ class OwnAttempts:
     def pause(self, origin: str, now: float) -> Pause | None:
         """The pause for `origin` at `now`, if there is one."""
         pause = self._pauses.get(origin)
-        is_now = pause and pause.since - LARGEST_SKEW <= now < pause.until
-        return pause if is_now else None
+        if pause is not None and pause.sent_before < self._sent:
+            pause = pause._replace(seconds=min(pause.seconds, _FIRST_PAUSE_SECONDS))
+        return pause if pause is not None and pause.is_on(now) else None
 
     def begin_pause(self, origin: str, failure: Failed, now: float) -> Pause:
-        """Pause for `origin`, twice as long as the last time."""
+        """Pause for `origin`, twice as long as the last time if nothing was sent since.
+
+        A refresh during a pause does not lengthen it.
+        """
         last = self._pauses.get(origin)
-        seconds = _FIRST_PAUSE_SECONDS if last is None else 2 * last.seconds
+        seconds = _FIRST_PAUSE_SECONDS
+        if last is not None and last.sent_before == self._sent:
+            seconds = last.seconds if last.is_on(now) else 2 * last.seconds
         failure = replace(failure, cause=None)  # its frames take up kilobytes
-        pause = Pause(failure, now, min(seconds, self._longest_pause))
+        seconds = min(seconds, self._longest_pause)
+        pause = Pause(failure, now, seconds, self._sent)
         self._pauses[origin] = pause
         return pause
 
@@ -94,6 +109,7 @@ class OwnAttempts:
 
     def note(self, entry: Entry, now: float) -> None:
         """Note that an attempt left our machine, and led to `entry` at `now`."""
+        self._sent += 1
         self._pauses.pop(entry.origin, None)
         outage = entry.outage
         if outage is None or outage.has_response:
