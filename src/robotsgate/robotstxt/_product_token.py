@@ -57,7 +57,7 @@ _DEVICES = (
     r"android|iphone|ipad|mobile|tablet|nintendo|\btv|web[0o]s|midp|docomo|kddi-|slack"
 )
 _DESKTOP = "(?!.*(?:android|msie|trident)).*(?:macintosh|windows|x11)"
-_LANGUAGE = "[a-z]{2}(?:-[a-z]{2})?"
+_LANGUAGE = "[a-z]{2}(?:-[a-z]{4})?(?:-[a-z]{2})?"
 
 _BROWSERS = {
     *("applewebkit", "gecko", "goanna", "khtml", "presto", "qtwebengine", "trident"),
@@ -75,16 +75,19 @@ _BROWSERS = {
 _NOT_NAMES = {
     *("android", "beos", "cros", "haiku", "linux", "mac", "macintosh", "os", "x11"),
     *("win32", "win64", "win98", "windows", "winnt", "wow64", "xbox", "msapphost"),
-    *("aarch64", "arm", "arm_64", "i586", "i686", "intel", "ppc", "x64", "x86_64"),
+    *("aarch64", "amd64", "arm", "arm64", "arm_64", "i586", "i686", "ia64", "intel"),
+    *("ppc", "wayland", "x64", "x86_64"),
     *("cpu", "ios", "ipad", "iphone", "ipod", "nintendo", "playstation", "unknown"),
-    *("centos", "debian", "fedora", "mint", "raspbian", "red", "suse", "ubuntu"),
+    *("arch", "centos", "debian", "fedora", "gentoo", "manjaro", "mint", "nixos"),
+    *("raspbian", "red", "suse", "ubuntu"),
     *("freebsd", "netbsd", "openbsd", "sunos", "crkey", "symbianos", "sv1", ".net"),
     *("docomo", "java", "python", "edition", "touch", "wv", "configuration", "profile"),
     *("agent", "bot", "crawler", "fetcher", "monitor", "monitoring", "preview"),
     *("proxy", "robot", "scanner", "scraper", "spider", "webcrawler", "http", "https"),
     *("and", "by", "for", "from", "not", "on", "or", "the", "via", "with"),
 }
-_OTHER_NOT_NAMES = r"[0-9._x-]*|[ku]|.*(?:app|browser|webview)"
+# No version begins like 008, which is a crawler.
+_OTHER_NOT_NAMES = r"(?!00)[0-9._x-]*|[ku]|.*(?:app|browser|webview)"
 
 # Callers use few agents.
 _KNOWN_AGENTS = 256
