@@ -114,6 +114,9 @@ def test_browsers_header_does_not_name_a_crawler(header: str) -> None:
     "no version": ("ExampleBot (+https://example.org/bot)", "examplebot"),
     "two products": ("ExampleBot/0.1 libwww-perl/5.8", "examplebot"),
     "a comment without a space": ("ExampleBot(x)", "examplebot"),
+    "a header with its field": ("User-Agent: ExampleBot/1.0", "examplebot"),
+    "a browser-like header with its field":
+        ("user-agent:Mozilla/5.0 (compatible; ExampleBot/1.0)", "examplebot"),
     "letters outside ASCII": ("Jävla-Foobot/1.0", "jävla-foobot"),
     "upper-case letters outside ASCII": ("ÄBOT", "äbot"),
     "vowel signs": ("हिन्दी-bot", "हिन्दी-bot"),

@@ -125,14 +125,20 @@ def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
 
 def crawler_name(text: str) -> str:
     """The lower-case crawler name in a token or User-Agent header, or ""."""
-    if not is_browser_like(text):
-        return _END_OF_NAME.split(text.lower(), maxsplit=1)[0]
-    return _name_in_header(text.lower()[:_LONGEST_HEADER])
+    header = _header(text)
+    if not header.startswith(_BROWSER_LIKE):
+        return _END_OF_NAME.split(header, maxsplit=1)[0]
+    return _name_in_header(header[:_LONGEST_HEADER])
 
 
 def is_browser_like(text: str) -> bool:
     """Whether `text` starts like a User-Agent header that names its crawler later."""
-    return text.lower().startswith(_BROWSER_LIKE)
+    return _header(text).startswith(_BROWSER_LIKE)
+
+
+def _header(text: str) -> str:
+    """`text` in lower case, without the name of the header's field."""
+    return text.lower().removeprefix("user-agent:").lstrip()
 
 
 @lru_cache(maxsize=_KEPT_HEADERS)
