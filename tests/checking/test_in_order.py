@@ -76,7 +76,7 @@ async def test_results_are_in_order_and_explain_missing_verdicts(
     assert allowed == [None, False, True, None, True, False]
     errors = [type(checked.error) for checked in every if checked.verdict is None]
     assert errors == [InvalidURLError] * 2
-    assert "scheme 'mailto'" in str(every[0].error)
+    assert "got 'mailto:me'" in str(every[0].error)
     assert sorted(site.requests) == [ROBOTS_TXT, f"{OTHER_ORIGIN}/robots.txt"]
     assert checker.stats.checks == 4
 

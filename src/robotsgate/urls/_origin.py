@@ -46,9 +46,11 @@ _SCHEME_REST = _SCHEME_FIRST | frozenset("0123456789+-.")
 _USUAL_ORIGIN = re.compile(r"(https?)://((?:[0-9a-z_-]+\.)*[a-z][0-9a-z_-]*)")
 _LONGEST_USUAL_ORIGIN = len("https://") + 253
 
-# Everything that may be a user name and password, even in an invalid URL.
+# Everything that may be a user name and password, even in an invalid URL. A word before
+# ":" is only a scheme if slashes follow; otherwise it may be a user name or a key.
 _USERINFO = re.compile(
-    r"\A(\s*+(?:[a-z][a-z0-9+.-]*+:)?+/*+).*@", re.IGNORECASE | re.DOTALL
+    r"\A(\s*+(?:mailto:|[a-z][a-z0-9+.-]*+:(?=[/\\]))?+/*+).*@",
+    re.IGNORECASE | re.DOTALL,
 )
 
 # The links on a page, or in a crawl at any one time, lead to few origins.
@@ -160,11 +162,8 @@ def _split(url: str | URLLike, text: str) -> tuple[Origin, str]:
         raise _error(expected, url, text, _question_of_scheme(text))
     scheme = _ASKED_AS.get(scheme, scheme)
     if scheme not in DEFAULT_PORTS:
-        raise InvalidURLError(
-            "expected an http, https, ws, wss or ftp URL, got scheme"
-            f" {scheme!r} in {without_userinfo(text)!r}{_question_of_scheme(text)}",
-            url=url,
-        )
+        expected = "expected an http, https, ws, wss or ftp URL"
+        raise _error(expected, url, text, _question_of_scheme(text))
     if not rest.startswith("//"):
         raise _error(f"expected // and a host after {scheme}:", url, text)
     authority, target = _split_authority(rest[2:])
