@@ -198,6 +198,13 @@ def _diagnostics(
             " matches the start of an escape such as %20: write %25 for a percent sign"
         ),
     ),
+    "percent sign that begins no escape": (
+        _GROUP + "Disallow: /100%$", 2, DiagnosticKind.OPEN_ESCAPE,
+        (
+            "the '%' in '/100%$' is not followed by two hexadecimal digits, so URLs in"
+            " which it is sent as %25 do not match: write %25 for a percent sign"
+        ),
+    ),
     "two patterns with a comma": (
         _GROUP + "Disallow: /a, /b", 2, DiagnosticKind.SEVERAL_PATTERNS,
         (

@@ -62,6 +62,8 @@ _FIELD_AT_START = re.compile(
     re.IGNORECASE,
 )
 
+_BEGINNING_OF_ESCAPE = re.compile(r"%[0-9A-Fa-f]?(?:\*|\Z)")
+
 # A URL may contain two slashes or a semicolon, but no space.
 _COMMENT_SIGN = re.compile(r"(?:^|(?<=[ \t]))(?://(?=[ \t])|;)|(?<=[ \t])//")
 
@@ -388,9 +390,15 @@ def _about_pattern(
     """The problems of a pattern, with their index in it."""
     escape = LONE_PERCENT.search(pattern)
     if escape:
+        is_cut = _BEGINNING_OF_ESCAPE.match(pattern, escape.start())
         message = f"the '%' in {_quote(pattern)} is not followed by two hexadecimal"
-        message += " digits, so it also matches the start of an escape such as %20:"
-        message += " write %25 for a percent sign"
+        message += " digits, so "
+        message += (
+            "it also matches the start of an escape such as %20"
+            if is_cut
+            else "URLs in which it is sent as %25 do not match"
+        )
+        message += ": write %25 for a percent sign"
         yield escape.start(), DiagnosticKind.OPEN_ESCAPE, message
     comment = _COMMENT_SIGN.search(pattern)
     second = _SECOND_PATTERN.search(pattern)
