@@ -176,6 +176,11 @@ def test_date_is_parsed_or_unknown(date: str, seconds: float | None) -> None:
         pytest.param(
             RULES, GZIP + CHUNKED + b"Content-Length: 999\r\n", id="already decoded"
         ),
+        pytest.param(
+            RULES,
+            b"Content-Encoding: gzip, UTF-8\r\nContent-Encoding: none\r\n",
+            id="already decoded, with labels that are not codings",
+        ),
         pytest.param(RULES, b"Content-Length: some\r\n", id="invalid length"),
         pytest.param(RULES, b"Content-Length: \xb2\r\n", id="a superscript length"),
         pytest.param(

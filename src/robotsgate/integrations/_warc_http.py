@@ -32,6 +32,8 @@ _START = 64
 """How many bytes are enough to tell whether a body is compressed."""
 _CHUNK = re.compile(rb"[0-9A-Fa-f]{1,16}[ \t]*(?:;[^\r\n]*)?\r?\n")
 _LENGTH = re.compile(r"[0-9]+")
+_LABEL = "content-encoding"
+_GZIP_CODINGS = {"gzip", "x-gzip"}
 _GZIP = b"\x1f\x8b"
 
 _HEAD_BEFORE_CHUNKS = b"HTTP/1.1 200 \r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -92,12 +94,15 @@ def _whole_body(
         return b""
     values = {name.lower(): value.lower() for name, value in headers}
     is_chunked = "chunked" in values.get("transfer-encoding", "")
-    is_gzip = values.get("content-encoding") in {"gzip", "x-gzip"}
+    labels = [value.lower() for name, value in headers if name.lower() == _LABEL]
+    codings = [one.strip() for one in ",".join(labels).split(",")]
     start, pieces = _beginning(pieces)
     if is_chunked and (not start or _CHUNK.match(start)):
         start, pieces = _beginning(_without_chunks(pieces))
-    is_decoded = is_gzip and start != b"" and not start.startswith(_GZIP)
-    body = Body(status, () if is_decoded else headers, max_bytes=max_bytes)
+    others = [one for one in codings if one not in _GZIP_CODINGS]
+    is_decoded = others != codings and start != b"" and not start.startswith(_GZIP)
+    left = ",".join(others if is_decoded else codings)
+    body = Body(status, [(_LABEL, left)], max_bytes=max_bytes)
     for piece in pieces:
         body.feed(piece)
         if body.is_over:
