@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -486,3 +487,13 @@ def test_dialect_given_by_name_raises() -> None:
 })  # fmt: skip
 def test_file_has_rules_if_one_is_in_a_group(*, body: bytes, expected: bool) -> None:
     assert has_rules(body, max_bytes=80) is expected
+
+
+def test_looking_for_rules_does_not_hold_the_event_loop() -> None:
+    """A hostile 202 of 500 KB used to hold it a hundred times as long."""
+    body = b"User-agent: *\n" + b"x\n" * 1_000_000
+    began_at = time.process_time()
+
+    assert not has_rules(body, max_bytes=len(body))
+
+    assert time.process_time() - began_at < 0.5

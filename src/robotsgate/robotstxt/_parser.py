@@ -111,16 +111,6 @@ def outline(text: str, grammar: Grammar) -> Outline:
     return result
 
 
-def has_grouped_rule(text: str, grammar: Grammar) -> bool:
-    """Whether an allow or disallow line follows a user-agent line in `text`.
-
-    `text` is as for `outline`. Stops at the first such line.
-    """
-    text = _COMMENT.sub("", grammar.counted_text(text)) + "\n"
-    first = next(_user_agent_lines(text, grammar), None)
-    return first is not None and _has_rule(text, first[1], len(text), grammar)
-
-
 def read(
     file: Outline,
     sections: Iterable[Section],
@@ -189,7 +179,7 @@ def _user_agent_lines(
 
 
 def _has_rule(text: str, start: int, end: int, grammar: Grammar) -> bool:
-    """Whether a rule starts in [start, end), which ends with a line end."""
+    """Whether a rule, which ends a run of user-agent lines, starts in [start, end)."""
     while start < end:
         line_end = text.find("\n", start, end)
         if line_end > start:
