@@ -23,6 +23,9 @@ _WINDOW_GZIP = 31
 _WINDOW_ZLIB = 15
 _WINDOW_RAW = -15
 
+# zlib copies the rest of its input after each gzip member, and members can be tiny.
+_PIECE = 4_096
+
 _GZIP = frozenset({"gzip", "x-gzip"})
 
 # IANA's registry of content codings, without identity. Servers also send labels such as
@@ -131,14 +134,20 @@ class Inflate:
 
     def decode(self, chunk: bytes, decoded: bytearray, max_bytes: int) -> None:
         """Decode `chunk` into `decoded`, up to a total of `max_bytes`."""
-        self._waiting += chunk
+        for start in range(0, len(chunk), _PIECE):
+            self._decode_piece(chunk[start : start + _PIECE], decoded, max_bytes)
+            if self.is_over or len(decoded) >= max_bytes:
+                return
+
+    def _decode_piece(self, piece: bytes, decoded: bytearray, max_bytes: int) -> None:
+        self._waiting += piece
         while len(decoded) < max_bytes and not self.is_over:
             if self._inflate is None and not self._begin():
                 return
-            piece = self._next_piece(max_bytes - len(decoded))
-            if not piece and not self._waiting:
+            content = self._next_content(max_bytes - len(decoded))
+            if not content and not self._waiting:
                 return
-            decoded += piece
+            decoded += content
 
     def finish(self) -> None:
         """End the input; raise a CodingError if it is truncated."""
@@ -161,11 +170,11 @@ class Inflate:
         self._inflate = zlib.decompressobj(window)
         return True
 
-    def _next_piece(self, max_bytes: int) -> bytes:
+    def _next_content(self, max_bytes: int) -> bytes:
         inflate = self._inflate
         assert inflate is not None  # noqa: S101 (`decode` has begun)
         try:
-            piece = inflate.decompress(self._waiting, max_bytes)
+            content = inflate.decompress(self._waiting, max_bytes)
         except zlib.error as error:
             raise CodingError(f"the compressed body is corrupt: {error}") from error
         self._waiting = inflate.unconsumed_tail
@@ -174,4 +183,4 @@ class Inflate:
             self.is_over = not self._is_gzip
             self._is_after_member = True
             self._waiting = b"" if self.is_over else inflate.unused_data
-        return piece
+        return content
