@@ -8,17 +8,27 @@ import ssl
 from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any
 
+import httpx
+import httpx2
 import pytest
 import trustme
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
+from tests.fetching.fetches import PATIENCE_SECONDS
 from tests.servers.loopback import LoopbackServer
 from tests.servers.valkey import Valkey, running_valkey
 
 pytest.register_assert_rewrite("robotsgate.testing.stores")
 
-# The same examples in every run; `--hypothesis-profile many` tries more.
-settings.register_profile("few", deadline=None, derandomize=True, max_examples=100)
+# The same examples in every run; `--hypothesis-profile many` tries more. Hypothesis
+# measures real time for `too_slow`, so that depends on what else the machine does.
+settings.register_profile(
+    "few",
+    deadline=None,
+    derandomize=True,
+    max_examples=100,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.register_profile("many", settings.get_profile("few"), max_examples=500)
 settings.load_profile("few")
 
@@ -68,6 +78,17 @@ def few_authorities() -> Iterator[None]:
         pytest.MonkeyPatch.context() as variables,
     ):
         variables.setenv("SSL_CERT_FILE", path)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patient_clients() -> Iterator[None]:
+    """Give servers more than httpx's 5 s, which a busy machine may take."""
+    with pytest.MonkeyPatch.context() as patch:
+        for library in (httpx, httpx2):
+            for name in ("connect", "read", "write", "pool"):
+                default = library._config.DEFAULT_TIMEOUT_CONFIG
+                patch.setattr(default, name, PATIENCE_SECONDS)
         yield
 
 

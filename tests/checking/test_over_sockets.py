@@ -9,7 +9,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from robotsgate import Policy, RobotsChecker
+from robotsgate import RobotsChecker
 from tests.servers.answers import Raw, Reply
 from tests.servers.loopback import Connection, LoopbackServer
 
@@ -44,9 +44,7 @@ async def test_plain_asyncio_code_can_use_a_checker(serve: Serve) -> None:
     server = serve(Reply(body=RULES))
     hanging = serve(Raw(b"", Connection.hang))
 
-    async with RobotsChecker(
-        user_agent="Bot", policy=Policy(fetch_deadline=5)
-    ) as checker:
+    async with RobotsChecker(user_agent="Bot") as checker:
         waiting = asyncio.create_task(checker.can_fetch("ExampleBot", hanging.url))
         answers = await asyncio.gather(
             *(

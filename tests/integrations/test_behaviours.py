@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from robotsgate import DisallowedError, Reason, SystemClock
@@ -301,6 +302,7 @@ async def test_unresponsive_page_raises_the_clients_timeout(
         with pytest.raises(wrap.timeout):
             await get(f"{server.url}/public")
 
+    assert await anyio.to_thread.run_sync(server.is_left_alone)
     assert server.targets == ["/robots.txt", "/public"]
 
 

@@ -31,6 +31,7 @@ from robotsgate.integrations.httpx import (
 )
 from robotsgate.integrations.requests import RobotsAdapter
 from tests.checking.builders import AGENT, PRIVATE, PUBLIC, RULES, checker_of, site_of
+from tests.fetching.fetches import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -222,7 +223,7 @@ async def test_fetch_sent_from_another_task_does_not_wait_for_itself(
             transport = httpx.MockTransport(answer)
             fetcher.client = httpx.AsyncClient(transport=transport, event_hooks=hooks)
 
-            with anyio.fail_after(5):
+            with anyio.fail_after(PATIENCE_SECONDS):
                 verdict = await checker.check(AGENT, PRIVATE)
 
     assert verdict.access is AccessResult.SUCCESSFUL
@@ -245,7 +246,7 @@ async def test_task_started_by_a_fetch_sends_only_its_current_get_unchecked(
 
             await checker.check(AGENT, PUBLIC)
             fetcher.over_event.set()
-            with anyio.fail_after(5):
+            with anyio.fail_after(PATIENCE_SECONDS):
                 await fetcher.done_event.wait()
 
     assert isinstance(fetcher.error, DisallowedError)

@@ -31,6 +31,7 @@ from robotsgate import DisallowedError, RobotsChecker, sync
 from robotsgate.integrations.aiohttp import robots_middleware
 from robotsgate.integrations.hops import robots_get
 from robotsgate.integrations.httpx import robots_hook
+from tests.fetching.fetches import PATIENCE_SECONDS
 from tests.integrations.url_forms import ALLOWED, ordinary_urls, url_forms
 from tests.integrations.wraps import SESSIONS
 from tests.servers.answers import Reply, redirect
@@ -184,7 +185,7 @@ def _httpx_client(library: ModuleType) -> Callable[[], AsyncIterator[Get]]:
             library.AsyncClient(
                 event_hooks={"request": [robots_hook(checker, AGENT)]},
                 follow_redirects=True,
-                timeout=5,
+                timeout=PATIENCE_SECONDS,
                 trust_env=False,
             ) as client,
         ):
@@ -198,7 +199,7 @@ async def _aiohttp_client() -> AsyncIterator[Get]:
         RobotsChecker(user_agent=AGENT) as checker,
         aiohttp.ClientSession(
             middlewares=(robots_middleware(checker, AGENT),),
-            timeout=aiohttp.ClientTimeout(5),
+            timeout=aiohttp.ClientTimeout(PATIENCE_SECONDS),
         ) as session,
     ):
 
@@ -222,7 +223,7 @@ def _session_client(
                 session.mount(scheme, wraps.RobotsAdapter(checker, AGENT))
 
             async def get(url: str) -> None:
-                await asyncio.to_thread(session.get, url, timeout=5)
+                await asyncio.to_thread(session.get, url, timeout=PATIENCE_SECONDS)
 
             yield get
 
@@ -232,7 +233,8 @@ def _session_client(
 async def _robots_get_client() -> AsyncIterator[Get]:
     with sync.RobotsChecker(user_agent=AGENT) as checker, requests.Session() as session:
         session.trust_env = False
-        send = robots_get(checker, AGENT, partial(session.get, timeout=5))
+        get_page = partial(session.get, timeout=PATIENCE_SECONDS)
+        send = robots_get(checker, AGENT, get_page)
 
         async def get(url: str) -> None:
             await asyncio.to_thread(send, url)

@@ -43,6 +43,7 @@ from robotsgate.integrations.httpx import (
     robots_hook,
 )
 from tests.checking.builders import AGENT
+from tests.fetching.fetches import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     import ssl
@@ -68,7 +69,7 @@ class Setting:
 
     tls: ssl.SSLContext
     proxy: str | None = None
-    seconds: float = 5
+    seconds: float = PATIENCE_SECONDS
     shares: bool = False
     delay: float | None = None
     clock: Clock = SystemClock()
@@ -162,7 +163,7 @@ def _blocking_checker(
 
 
 def _timeout(library: ModuleType, setting: Setting) -> Any:  # noqa: ANN401 (the library's)
-    return library.Timeout(5, read=setting.seconds)
+    return library.Timeout(PATIENCE_SECONDS, read=setting.seconds)
 
 
 def _get(client: Any, checker: RobotsChecker) -> Get:  # noqa: ANN401 (httpx's or httpx2's)
@@ -326,7 +327,7 @@ def _session(library: ModuleType, adapter_type: type) -> Wrap:
             session.mount("http://", adapter)
             session.mount("https://", adapter)
             session.proxies = {"all": setting.proxy} if setting.proxy else {}
-            get = partial(session.get, timeout=(5, setting.seconds))
+            get = partial(session.get, timeout=(PATIENCE_SECONDS, setting.seconds))
 
             def get_ignoring(url: str) -> Any:  # noqa: ANN401 (the library's)
                 prefix = f"{url.rpartition('/')[0]}/"

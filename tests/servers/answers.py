@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from tests.fetching.fetches import PATIENCE_SECONDS
 from tests.servers.loopback import Connection
 
 if TYPE_CHECKING:
@@ -114,7 +115,9 @@ class Crowd:
             self._waiting += 1
             self.peak = max(self.peak, self._waiting)
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self.peak >= self._count, timeout=2)
+            self._changed.wait_for(
+                lambda: self.peak >= self._count, timeout=PATIENCE_SECONDS
+            )
             # Not after the answer, when the client may send its next request.
             self._waiting -= 1
         self._answer(request, connection)
@@ -130,7 +133,7 @@ class Held:
 
     def __call__(self, request: Request, connection: Connection) -> None:
         """Wait, then answer."""
-        self._released.wait(timeout=5)
+        self._released.wait(PATIENCE_SECONDS)
         self._answer(request, connection)
 
     def release(self) -> None:

@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from tests.fetching.fetches import PATIENCE_SECONDS
+
 if TYPE_CHECKING:
     import ssl
 
@@ -21,8 +23,9 @@ __all__ = ["Answer", "Connection", "LoopbackServer", "Request", "dead_port"]
 
 _RECEIVE_BYTES = 65_536
 
-# A broken test must not hang: no step of the server takes longer.
-_STEP_SECONDS = 10.0
+# A broken test must not hang: no step of the server takes longer. A connection that a
+# client forgets must stay open until `is_left_alone` has given up on it.
+_STEP_SECONDS = 3 * PATIENCE_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,18 +203,16 @@ class LoopbackServer:
             return self._accepted
 
     def is_left_alone(self) -> bool:
-        """Whether all clients have closed their connections; waits briefly for that."""
-        with self._changed:
-            return self._changed.wait_for(
-                lambda: not self._connections, timeout=_STEP_SECONDS / 5
-            )
+        """Whether all clients have closed their connections; waits for that."""
+        return self._becomes(lambda: not self._connections)
 
     def has_accepted(self, count: int) -> bool:
-        """Whether `count` connections have been accepted; waits a while for that."""
+        """Whether `count` connections have been accepted; waits for that."""
+        return self._becomes(lambda: self._accepted >= count)
+
+    def _becomes(self, condition: Callable[[], bool]) -> bool:
         with self._changed:
-            return self._changed.wait_for(
-                lambda: self._accepted >= count, timeout=_STEP_SECONDS
-            )
+            return self._changed.wait_for(condition, timeout=PATIENCE_SECONDS)
 
     def _start(self, work: Callable[..., None], *args: object) -> None:
         thread = threading.Thread(target=work, args=args, name=f"server {self.port}")

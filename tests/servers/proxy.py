@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from robotsgate import SystemClock
+from tests.fetching.fetches import PATIENCE_SECONDS
 from tests.servers.answers import Reply
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["forward_proxy", "pass_on"]
 
-_TIMEOUT_SECONDS = 5.0
 _RECEIVE_BYTES = 65_536
 
 
@@ -32,7 +32,7 @@ def forward_proxy(request: Request, connection: Connection) -> None:
         pass_on(connection, (host, int(port)))
         return
     url = urlsplit(request.target)
-    with closing(HTTPConnection(url.netloc, timeout=_TIMEOUT_SECONDS)) as upstream:
+    with closing(HTTPConnection(url.netloc, timeout=PATIENCE_SECONDS)) as upstream:
         upstream.request("GET", url.path, headers=request.headers)
         response = upstream.getresponse()
         headers = dict(response.getheaders())
@@ -60,7 +60,7 @@ def pass_on(
         _carry(connection.receive, plain.sendall, latency)
         with suppress(OSError):
             plain.shutdown(socket.SHUT_RDWR)
-        back.join(_TIMEOUT_SECONDS)
+        back.join(PATIENCE_SECONDS)
     connection.close()
 
 
@@ -82,4 +82,4 @@ def _carry(
         while data := receive():
             pieces.put((SystemClock().monotonic() + latency, data))
     pieces.put((0.0, b""))
-    sender.join(_TIMEOUT_SECONDS)
+    sender.join(PATIENCE_SECONDS)

@@ -20,6 +20,7 @@ from robotsgate import (
     DisallowedError,
     LocalLedger,
     RedisLedger,
+    SystemClock,
     TurnNotInTimeError,
     TurnsOverdue,
     sync,
@@ -78,7 +79,8 @@ class Crawl:
 
     def wait_for(self, **counts: int) -> None:
         """Return once the gate's counters have these values."""
-        for _ in range(10_000):  # takes a few seconds
+        gives_up_at = SystemClock().monotonic() + _TIMEOUT_SECONDS
+        while SystemClock().monotonic() < gives_up_at:
             stats = self.gate.stats.as_dict()
             if stats | counts == stats:
                 return
