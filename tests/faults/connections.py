@@ -202,7 +202,6 @@ TIMES = Group(
         rules_apply(
             "sends a slow body that ends before the deadline",
             answering(Raw(_WITH_LENGTH + RULES[:_HALF], _finish_after(0.3))),
-            deadline=2.0,
         ),
         timed_out(
             "sends a slow body that ends after the deadline",

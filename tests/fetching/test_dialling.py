@@ -70,7 +70,10 @@ async def test_replacement_for_the_system_gets_what_callers_usually_pass(
     assert calls == [(("a.test", 80), {"type": socket.SOCK_STREAM})]
 
 
-async def test_first_address_that_answers_is_used(serve: Serve) -> None:
+async def test_first_address_that_answers_is_used(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_dialling, "_ATTEMPT_DELAY_SECONDS", PATIENCE_SECONDS)
     server = serve(Reply())
     board = Switchboard({"a.test": [" ".join(V4)]}, {V4[1]: server})
 
@@ -82,7 +85,7 @@ async def test_first_address_that_answers_is_used(serve: Serve) -> None:
 
 async def test_silent_address_does_not_hold_up_the_next(serve: Serve) -> None:
     server = serve(Reply())
-    board = Switchboard({"a.test": [" ".join(V4)]}, {V4[0]: None, V4[1]: server})
+    board = Switchboard({"a.test": [" ".join(V4[:2])]}, {V4[0]: None, V4[1]: server})
 
     (await dial(board)).close()
 

@@ -6,7 +6,7 @@ import errno
 import gc
 import ssl
 from functools import partial
-from threading import Event
+from threading import Event, Semaphore
 from typing import TYPE_CHECKING, Any
 from unittest.mock import ANY
 
@@ -222,35 +222,37 @@ async def test_tracer_does_not_change_how_a_request_is_sent(
 async def test_bytes_that_arrived_while_the_loop_was_blocked_are_not_late(
     serve: Serve,
 ) -> None:
-    """Between two chunks, it is blocked for longer than the read timeout."""
-    is_blocked, is_sent, is_free = Event(), Event(), Event()
+    """During the second read, it is blocked for longer than the read timeout."""
+    may_send, is_sent = Semaphore(0), Semaphore(0)
+    seconds = iter([0.0, 1.2, 0.0])
 
     def send_in_pieces(_: object, connection: Connection) -> None:
-        connection.send(OK + b"Content-Length: 3\r\n\r\na")
-        is_blocked.wait(PATIENCE_SECONDS)
-        connection.send(b"b")
-        is_sent.set()
-        is_free.wait(PATIENCE_SECONDS)
-        connection.send(b"c")
+        for piece in (OK + b"Content-Length: 3\r\n\r\na", b"b", b"c"):
+            may_send.acquire(timeout=PATIENCE_SECONDS)
+            connection.send(piece)
+            is_sent.release()
 
-    server, outcomes = serve(send_in_pieces), []
-
-    async def fetch() -> None:
-        policy = Policy(read_timeout=1.0)
-        outcomes.append(await fetched(server.url, policy=policy))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(fetch)
-        assert await anyio.to_thread.run_sync(server.has_accepted, 1)
-        await anyio.wait_all_tasks_blocked()
-        is_blocked.set()
-        assert is_sent.wait(PATIENCE_SECONDS)
-        Event().wait(1.2)
+    async def block_loop() -> None:
         for _ in range(3):
             await anyio.lowlevel.checkpoint()
-        is_free.set()
+        may_send.release()
+        assert is_sent.acquire(timeout=PATIENCE_SECONDS)
+        Event().wait(next(seconds))
 
-    assert outcomes == [Answered(status=200, body=b"abc")]
+    class Blocked(SocketStream):
+        async def receive(self, max_bytes: int = 65_536) -> bytes:
+            tasks.start_soon(block_loop)
+            return await super().receive(max_bytes)
+
+    async def connect_blocked(address: str, port: int) -> SocketStream:
+        return Blocked((await connect(address, port))._socket)
+
+    client, policy = DirectFetcher(connect=connect_blocked), Policy(read_timeout=1.0)
+
+    async with anyio.create_task_group() as tasks:
+        outcome = await fetched(serve(send_in_pieces).url, client=client, policy=policy)
+
+    assert outcome == Answered(status=200, body=b"abc")
 
 
 # --- small chunks ---------------------------------------------------------------

@@ -364,7 +364,7 @@ async def test_client_timeout_is_reported_without_event_loop_internals(
 ) -> None:
     server = serve(Raw(b"", Connection.hang))
 
-    timeout = library.Timeout(10, read=0.1)
+    timeout = library.Timeout(PATIENCE_SECONDS, read=0.1)
     async with library.AsyncClient(timeout=timeout) as client:
         outcome = await fetched(server.url, client=client)
 
@@ -373,21 +373,19 @@ async def test_client_timeout_is_reported_without_event_loop_internals(
     )
 
 
-async def test_full_transport_pool_is_not_blamed_on_the_origin(
+async def test_full_pool_is_not_blamed_on_the_origin(
     serve: Serve, library: ModuleType
 ) -> None:
     server = serve(Reply(body=RULES))
     other = serve(Raw(head("200 OK"), Connection.hang))
     limits = library.Limits(max_connections=1)
+    timeout = library.Timeout(PATIENCE_SECONDS, pool=0.1)
 
-    async with library.AsyncHTTPTransport(limits=limits) as transport:
-        other_response = await transport.handle_async_request(
-            library.Request("GET", other.url)
-        )
-        outcome = await fetched(
-            server.url, client=transport, policy=Policy(fetch_deadline=1.0)
-        )
-        await other_response.aclose()
+    async with (
+        library.AsyncClient(limits=limits, timeout=timeout) as client,
+        client.stream("GET", other.url),
+    ):
+        outcome = await fetched(server.url, client=client)
 
     assert outcome == Failed(kind=FailureKind.LOCAL, error=ANY)
 

@@ -17,6 +17,7 @@ import respx
 
 from robotsgate.caching._outcome import Answered, Failed, FailureKind, TooManyRedirects
 from robotsgate.caching._policy import Policy
+from robotsgate.fetching import _exchange
 from robotsgate.fetching._fetcher import OwnFetch
 from robotsgate.urls._origin import Origin
 from tests.fetching.fetches import (
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 ERROR_PAGE = b"<title>Page not found</title>"
-SHORT_DEADLINE = Policy(fetch_deadline=1.0)
 
 
 def head(status: str, *lines: str) -> bytes:
@@ -158,12 +158,13 @@ async def test_response_in_another_version_of_http_is_a_failure(
     "then", [Connection.hang, dripping(b"x")], ids=["hangs", "drips"]
 )
 async def test_status_is_kept_if_the_error_page_never_ends(
-    serve: Serve, then: Callable[[Connection], None]
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, then: Callable[[Connection], None]
 ) -> None:
     """The page is not worth losing the status and Retry-After for."""
+    monkeypatch.setattr(_exchange, "ERROR_PAGE_SECONDS", 0.1)
     server = serve(Raw(head("503 No", "Retry-After: 600") + b"<title>Error", then))
 
-    outcome = await fetched(server.url, policy=SHORT_DEADLINE)
+    outcome = await fetched(server.url)
 
     headers = {"retry-after": "600"}
     assert outcome == Answered(status=503, headers=headers)

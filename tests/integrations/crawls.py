@@ -51,13 +51,14 @@ class Plan:
         urls: the pages to crawl, all requested at once.
         settings: Scrapy's; must be serializable as JSON.
         meta: each request's meta.
-        fetches: URLs to get with a `Fetcher` instead, to see how it fails.
+        fetches: URLs to get with a `Fetcher` instead, to see how it fails, with the
+            seconds that each may take.
     """
 
     urls: Sequence[str] = ()
     settings: dict[str, Any] = field(default_factory=dict)
     meta: dict[str, Any] = field(default_factory=dict)
-    fetches: Sequence[str] = ()
+    fetches: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)
@@ -88,13 +89,13 @@ class CrawlSpider(scrapy.Spider):
         self,
         *,
         requests: Sequence[scrapy.Request] = (),
-        fetches: Sequence[str] = (),
+        fetches: dict[str, float] | None = None,
         listeners: dict[object, Callable[..., object]] | None = None,
         **options: object,
     ) -> None:
         super().__init__(**options)
         self._requests = requests
-        self._fetches = fetches
+        self._fetches = fetches or {}
         self.listeners = listeners or {}
         self.report = Report()
         self.errors: list[BaseException] = []
@@ -107,8 +108,8 @@ class CrawlSpider(scrapy.Spider):
         return spider
 
     async def start(self) -> AsyncIterator[scrapy.Request]:
-        fetcher = DownloaderFetcher(self.crawler, seconds=3.0)
-        for url in self._fetches:
+        for url, seconds in self._fetches.items():
+            fetcher = DownloaderFetcher(self.crawler, seconds=seconds)
             try:
                 response = await fetcher.get(url, [], max_bytes=_MAX_BYTES)
                 size = min(len(response.body), _MAX_BYTES)  # a fetcher may return more

@@ -42,13 +42,14 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 (a module)
     return importlib.import_module("fetch_with_curl_cffi")
 
 
-async def fetch_with_curl(example: Any, url: str) -> Outcome:  # noqa: ANN401
+async def fetch_with_curl(
+    example: Any,  # noqa: ANN401
+    url: str,
+    *,
+    policy: Policy | None = None,
+) -> Outcome:
     async with requests.AsyncSession() as session:
-        return await fetched(
-            url,
-            client=example.CurlFetcher(session),
-            policy=Policy(fetch_deadline=3.0),
-        )
+        return await fetched(url, client=example.CurlFetcher(session), policy=policy)
 
 
 async def test_curl_sends_only_our_headers(serve: Serve, example: object) -> None:
@@ -75,10 +76,6 @@ ANSWERS: dict[str, tuple[Answer, Outcome]] = {
         Failed(kind=FailureKind.PROTOCOL, error=ANY),
     ),
     "no response": (Raw(b""), Failed(kind=FailureKind.TRANSFER, error=ANY)),
-    "silence": (
-        Raw(b"", Connection.hang),
-        Failed(kind=FailureKind.TIMEOUT, error="no response within 3 s"),
-    ),
 }
 
 
@@ -89,6 +86,15 @@ async def test_response_determines_the_outcome(
     server = serve(answer)
 
     assert await fetch_with_curl(example, server.url) == outcome
+    assert server.is_left_alone()
+
+
+async def test_checker_deadline_ends_a_request(serve: Serve, example: object) -> None:
+    server, policy = serve(Raw(b"", Connection.hang)), Policy(fetch_deadline=0.2)
+
+    outcome = await fetch_with_curl(example, server.url, policy=policy)
+
+    assert outcome == Failed(kind=FailureKind.TIMEOUT, error="no response within 0.2 s")
     assert server.is_left_alone()
 
 

@@ -24,8 +24,9 @@ from robotsgate import (
 )
 from robotsgate.integrations import scrapy as integration
 from robotsgate.integrations.scrapy import RobotsGateMiddleware, RobotsGateParser
+from tests.fetching.fetches import PATIENCE_SECONDS
 from tests.integrations.crawls import BUILT_IN, MIDDLEWARES, crawl
-from tests.servers.answers import Late, Raw, Reply, Routes
+from tests.servers.answers import Held, Late, Raw, Reply, Routes
 from tests.servers.answers import redirect as redirect_to
 from tests.servers.loopback import Connection
 
@@ -48,6 +49,7 @@ pytestmark = pytest.mark.anyio
 
 RULES = b"User-agent: *\nDisallow: /private\n\nUser-agent: OwnBot\nDisallow: /own\n"
 PAGE = Reply(body=b"page")
+SILENCE = Raw(b"", Connection.hang)
 
 
 @pytest.fixture
@@ -97,14 +99,29 @@ async def test_all_requests_waiting_for_a_slow_robots_txt_are_refused(
     site: Serve,
 ) -> None:
     """Scrapy's own middleware checks only the first of them."""
-    ours, theirs = (site(Late(0.3, Reply(body=RULES))) for _ in range(2))
-    concurrency = {"CONCURRENT_REQUESTS_PER_DOMAIN": 8}
 
-    spider = await crawl(*[f"{ours.url}/private"] * 8, settings=concurrency)
-    await crawl(
-        *[f"{theirs.url}/private"] * 8,
-        settings=concurrency | {"DOWNLOADER_MIDDLEWARES": {BUILT_IN: 100}},
-    )
+    async def crawl_slow_site(
+        middlewares: dict[object, int],
+    ) -> tuple[LoopbackServer, CrawlSpider]:
+        robots, pages = Held(Reply(body=RULES)), []
+
+        class Releasing:
+            """Releases robots.txt once all other requests are waiting for it."""
+
+            def process_request(self, request: Request) -> None:
+                pages.append(request.url)
+                if len(pages) == 9:
+                    robots.release()
+
+        server = site(robots)
+        settings = {
+            "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
+            "DOWNLOADER_MIDDLEWARES": middlewares | {Releasing: 50},
+        }
+        return server, await crawl(*[f"{server.url}/private"] * 8, settings=settings)
+
+    ours, spider = await crawl_slow_site(MIDDLEWARES)
+    theirs, _ = await crawl_slow_site({BUILT_IN: 100})
 
     assert ours.targets == ["/robots.txt"]
     assert robots_stats(spider)["forbidden"] == 8
@@ -203,7 +220,7 @@ COUNTED: dict[str, tuple[Answer, dict[str, int]]] = {
         },
     ),
     "silence": (
-        Raw(b"", Connection.hang),
+        SILENCE,
         {
             "request_count": 1,
             "exception_count/<class 'scrapy.exceptions.DownloadTimeoutError'>": 1,
@@ -220,9 +237,9 @@ async def test_stats_are_counted_as_scrapy_counts_them(
     server = site(answer)
     pages = [f"{server.url}/{page}" for page in ("private", "private", "public")]
 
-    spider = await crawl(
-        *pages, settings={"ROBOTSGATE_POLICY": Policy(fetch_deadline=2.0)}
-    )
+    policy = Policy(fetch_deadline=2.0 if answer is SILENCE else PATIENCE_SECONDS)
+
+    spider = await crawl(*pages, settings={"ROBOTSGATE_POLICY": policy})
 
     assert robots_stats(spider) == counts
     assert server.targets.count("/robots.txt") == 1
