@@ -86,20 +86,22 @@ async def test_checker_uses_a_server_again_after_a_restart(
 
 
 async def test_checker_stops_using_a_hanging_server_until_it_responds(
-    own_valkey: Valkey, opened: Callable[..., Any]
+    own_valkey: Valkey, opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site, clock = _many_sites(), ManualClock(NOW)
     store = RedisStore(own_valkey.url)
-    policy = Policy(store_timeout=2.0)
+    patient, impatient = (Policy(store_timeout=timeout) for timeout in (10.0, 0.5))
 
     async with (
         opened(store),
-        checker_of(site, store=store, policy=policy, clock=clock) as checker,
+        checker_of(site, store=store, policy=patient, clock=clock) as checker,
     ):
         before = await _has_right_results(checker, 0, 1)
         own_valkey.pause()
+        monkeypatch.setattr(checker._entries, "_policy", impatient)
         meanwhile = await _has_right_results(checker, 0, 1, 2, 3)
         hung = checker.stats
+        monkeypatch.setattr(checker._entries, "_policy", patient)
         own_valkey.resume()
         clock.advance(31)
         after = await _has_right_results(checker, 4, 5)

@@ -264,8 +264,9 @@ class TestReplacing:
             async with anyio.create_task_group() as tasks:
                 for _ in range(calls):
                     tasks.start_soon(_expect, _FAILURES, lasting, get(key))
+                await anyio.wait_all_tasks_blocked()
+                set_timeout(_TIMEOUT_SECONDS)
             own_valkey.resume()
-            set_timeout(_TIMEOUT_SECONDS)
             await _wait_until_settled(lasting)
             with anyio.fail_after(_TIMEOUT_SECONDS):
                 values = [
@@ -291,13 +292,14 @@ class TestReplacing:
 
         async with opened(factory) as lasting:
             for _ in range(3):
-                set_timeout(_TIMEOUT_SECONDS)
                 values.append(await lasting.result_of(get(key)))
                 proxy.forget()
                 set_timeout(0.3)
-                await _expect(TimeoutError, lasting, get(key))
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(_expect, TimeoutError, lasting, get(key))
+                    await anyio.wait_all_tasks_blocked()
+                    set_timeout(_TIMEOUT_SECONDS)
                 await _wait_until_settled(lasting)
-            set_timeout(_TIMEOUT_SECONDS)
             values.append(await lasting.result_of(get(key)))
 
         assert values == [b"value"] * 4
