@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -28,7 +29,8 @@ from .builders import pace
 from .contract import HOST, ONE, LedgerContract, get_grant, request_page, wait_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from robotsgate import LedgerEvent
     from robotsgate.politeness._host_record import Pace
@@ -98,7 +100,7 @@ def own_fleet(own_valkey: Valkey) -> Fleet:
 
 
 class TestRedisLedger(LedgerContract):
-    real_seconds = 1.0
+    real_seconds = _TIMEOUT_SECONDS
 
     @pytest.fixture
     async def ledger(self, fleet: Fleet) -> AsyncIterator[RedisLedger]:
@@ -125,10 +127,11 @@ class TestFleet:
             during = await wait_seconds(other)
             await one.end(grant, TurnEnd.GOOD)
             after = await wait_seconds(other)
-            fleet.pass_time(2.01)
+            fleet.pass_time(20.1)
             await get_grant(other)
 
-        assert (during, after) == pytest.approx((2.0, 2.0), abs=1.0)
+        waits = (during, after)
+        assert waits == pytest.approx((20.0, 20.0), abs=_TIMEOUT_SECONDS)
 
     async def test_incident_of_one_process_blocks_the_host_for_the_others(
         self, fleet: Fleet
@@ -141,14 +144,14 @@ class TestFleet:
             assert 490 < other.peek(HOST, ONE).wait_seconds < 550
 
     async def test_turn_of_a_dead_process_ends_when_overdue(self, fleet: Fleet) -> None:
-        short = pace(2.0, max_turn_seconds=5.0)
+        short = pace(20.0, max_turn_seconds=50.0)
         async with fleet.ledger() as victim:
             await get_grant(victim, pace=short)
 
         async with fleet.ledger() as other:
-            fleet.pass_time(4.0)
+            fleet.pass_time(40.0)
             first = await other.start(HOST, short)
-            fleet.pass_time(3.01)
+            fleet.pass_time(30.1)
             second = await get_grant(other, pace=short)
 
         assert isinstance(first, Wait)
@@ -250,7 +253,7 @@ class TestUnreadableRecord:
                 fleet.valkey.ask(command, key, value)
                 await use_record()
             await request_page(one, "another.example")
-            fleet.pass_time(2.01)
+            fleet.pass_time(20.1)
             await get_grant(other)
 
         assert fleet.events == [HostRecordReplaced(host=HOST)] * 2
@@ -265,10 +268,10 @@ class TestWithoutServer:
 
         async with own_fleet.ledger(workers=3) as ledger:
             await request_page(ledger)
-            own_fleet.clock.advance(5.9)
+            own_fleet.clock.advance(59)
             assert isinstance(await ledger.start(HOST, ONE), Wait)
-            assert ledger.peek(HOST, ONE).delay == 6.0
-            own_fleet.clock.advance(0.1)
+            assert ledger.peek(HOST, ONE).delay == 60.0
+            own_fleet.clock.advance(1)
             await get_grant(ledger)
 
         (event,) = own_fleet.events
@@ -309,7 +312,7 @@ class TestWithoutServer:
 
         async with own_fleet.ledger(workers=100) as ledger:
             await request_page(ledger)
-            own_fleet.clock.advance(2)
+            own_fleet.clock.advance(20)
 
             assert await ledger.start(HOST, ONE) == Wait(seconds=5.0, overdue=0)
 
@@ -319,17 +322,17 @@ class TestWithoutServer:
             own_fleet.valkey.kill()
             await request_page(one)
             own_fleet.valkey.start()
-            own_fleet.clock.advance(10)
+            own_fleet.clock.advance(20)
             await own_fleet.wait_for_return()
             await wait_seconds(one)  # the server has lost the host
-            own_fleet.pass_time(2.01)
+            own_fleet.pass_time(20.1)
             await get_grant(one)
             assert isinstance(await other.start(HOST, ONE), Wait)
 
         failed, returned = own_fleet.events
         assert isinstance(failed, LedgerFailed)
         assert isinstance(returned, LedgerReturned)
-        assert returned.elapsed_seconds >= 10.0
+        assert returned.elapsed_seconds >= 20.0
 
     async def test_host_that_the_server_has_lost_is_not_contacted_for_a_delay(
         self, own_fleet: Fleet
@@ -337,10 +340,12 @@ class TestWithoutServer:
         """Another process may have contacted the host without this one knowing."""
         async with own_fleet.ledger() as ledger:
             await request_page(ledger)
-            own_fleet.pass_time(10)
+            own_fleet.pass_time(100)
             own_fleet.valkey.ask("FLUSHALL")
 
-            assert await wait_seconds(ledger) == pytest.approx(2.0, abs=1.0)
+            seconds = await wait_seconds(ledger)
+
+        assert seconds == pytest.approx(20.0, abs=_TIMEOUT_SECONDS)
 
     async def test_end_that_the_server_missed_is_sent_later(self) -> None:
         with running_valkey(appendonly="yes", appendfsync="always") as server:
@@ -351,7 +356,7 @@ class TestWithoutServer:
                 await one.end(grant, TurnEnd.GOOD)
                 server.start()
                 await fleet.wait_for_return()
-                fleet.pass_time(2.01)
+                fleet.pass_time(20.1)
                 await get_grant(other)
 
     async def test_end_is_resent_until_the_server_accepts_it(
@@ -366,13 +371,13 @@ class TestWithoutServer:
             await anyio.wait_all_tasks_blocked()
             server.ask("ACL", "SETUSER", "default", "+evalsha")
             await own_fleet.wait_for_return()
-            own_fleet.pass_time(2.01)
+            own_fleet.pass_time(20.1)
             await get_grant(other)
 
     async def test_late_report_of_an_end_does_not_lengthen_the_turn(
         self, own_fleet: Fleet
     ) -> None:
-        server, by_duration = own_fleet.valkey, pace(2.0, delay_factor=5.0)
+        server, by_duration = own_fleet.valkey, pace(20.0, delay_factor=5.0)
         async with own_fleet.ledger() as one, own_fleet.ledger() as other:
             grant = await get_grant(one, pace=by_duration)
             server.ask("ACL", "SETUSER", "default", "-evalsha")
@@ -380,7 +385,7 @@ class TestWithoutServer:
             own_fleet.pass_time(30)
             server.ask("ACL", "SETUSER", "default", "+evalsha")
             await own_fleet.wait_for_return()
-            own_fleet.pass_time(2.01)
+            own_fleet.pass_time(20.1)
             await get_grant(other, pace=by_duration)
 
     async def test_end_refused_for_one_host_does_not_prevent_return_to_the_fleet(
@@ -411,24 +416,35 @@ class TestWithoutServer:
 
 
 class TestHungServer:
-    @pytest.fixture(autouse=True)
-    def response_timeout(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(redis_ledger, "_ANSWER_SECONDS", 0.5)
+    @pytest.fixture
+    def hang(
+        self, own_fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+    ) -> Callable[[], AbstractContextManager[None]]:
+        """Makes the server hang, and the ledger wait for it only briefly."""
+
+        @contextmanager
+        def hang() -> Iterator[None]:
+            own_fleet.valkey.pause()
+            with monkeypatch.context() as patch:
+                patch.setattr(redis_ledger, "_ANSWER_SECONDS", 0.5)
+                yield
+            own_fleet.valkey.resume()
+
+        return hang
 
     async def test_only_the_first_turns_wait_and_the_server_is_used_once_it_responds(
-        self, own_fleet: Fleet
+        self, own_fleet: Fleet, hang: Callable[[], AbstractContextManager[None]]
     ) -> None:
         """Each start and each end used to wait for it again."""
         async with own_fleet.ledger() as ledger:
             await request_page(ledger)
-            own_fleet.valkey.pause()
-            async with anyio.create_task_group() as first:
-                first.start_soon(request_page, ledger, "first.example")
-                first.start_soon(request_page, ledger, "second.example")
-            with anyio.fail_after(5):
-                for number in range(20):
-                    await request_page(ledger, f"{number}.example")
-            own_fleet.valkey.resume()
+            with hang():
+                async with anyio.create_task_group() as first:
+                    first.start_soon(request_page, ledger, "first.example")
+                    first.start_soon(request_page, ledger, "second.example")
+                with anyio.fail_after(_TIMEOUT_SECONDS):
+                    for number in range(20):
+                        await request_page(ledger, f"{number}.example")
             await own_fleet.wait_for_return()
 
         assert str(own_fleet.events[0]) == (
@@ -436,12 +452,13 @@ class TestHungServer:
         )
         assert len(own_fleet.events) == 2
 
-    async def test_turn_granted_too_late_is_given_back(self, own_fleet: Fleet) -> None:
+    async def test_turn_granted_too_late_is_given_back(
+        self, own_fleet: Fleet, hang: Callable[[], AbstractContextManager[None]]
+    ) -> None:
         async with own_fleet.ledger() as one, own_fleet.ledger() as other:
             await request_page(one, "another.example")
-            own_fleet.valkey.pause()
-            await get_grant(one)
-            own_fleet.valkey.resume()
+            with hang():
+                await get_grant(one)
 
             await _wait_for_grant(other)
 
