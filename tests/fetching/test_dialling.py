@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
+from robotsgate.fetching import _dialling
 from robotsgate.fetching._dialling import SocketStream, connect_to_any, resolve
 from tests.fetching.fetches import PATIENCE_SECONDS, fetch_of
 from tests.fetching.switchboard import Switchboard
