@@ -46,9 +46,8 @@ python_maximum_signature_line_length = 88
 # Users import `Rule` from robotsgate, whichever module defines it.
 python_use_unqualified_type_names = True
 
-# niquests replaces requests' urllib3, so it is not installed for the docs. Without
-# pytest, autodoc shows fixtures as the methods that they are in the source.
-autodoc_mock_imports = ["niquests", "pytest"]
+# Without pytest, autodoc shows fixtures as the methods that they are in the source.
+autodoc_mock_imports = ["pytest"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 # With the option `class-doc-from: both`, a directive also shows the constructor.
@@ -72,7 +71,6 @@ nitpick_ignore_regex = [
         "enum",
         "httpcore",
         "httpx",
-        "niquests",
         "opentelemetry",
         "os",
         "pathlib",

@@ -53,7 +53,6 @@ class _Client(NamedTuple):
 _CHECKER = "RobotsChecker(user_agent="
 _GATE = "PolitenessGate(checker, "
 _SETTINGS = ('"DOWNLOADER_MIDDLEWARES": {', 'RobotsTxtMiddleware": None,')
-_MOUNT = ("for scheme in", "session.mount(scheme, RobotsAdapter(")
 
 _CLIENTS = (
     _Client(
@@ -81,15 +80,8 @@ _CLIENTS = (
         ("requests", "use-with-requests.md"),
         "examples/wrap_requests.py",
         "RobotsAdapter",
-        (_CHECKER, *_MOUNT),
+        (_CHECKER, "for scheme in", "session.mount(scheme, RobotsAdapter("),
         ("requests",),
-    ),
-    _Client(
-        ("niquests", "use-with-requests.md#niquests"),
-        "examples/wrap_niquests.py",
-        "RobotsAdapter",
-        (_CHECKER, *_MOUNT),
-        ("niquests",),
     ),
     _Client(
         ("curl_cffi, and any other client", "use-with-any-client.md"),

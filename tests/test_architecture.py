@@ -210,7 +210,6 @@ def test_using_a_name_without_its_extra_says_what_to_install(
     ("name", "dependency"),
     [
         ("aiohttp", "aiohttp"),
-        ("niquests", "niquests"),
         ("crawlee", "crawlee.crawlers"),
         ("otel", "opentelemetry"),
         ("requests", "requests"),

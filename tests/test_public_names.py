@@ -7,7 +7,6 @@ import enum
 import importlib
 import inspect
 import re
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
@@ -228,14 +227,8 @@ def api_sections() -> list[str]:
 
 
 def documented_names() -> list[str]:
-    """The names on the API pages, without niquests unless it is installed."""
     names = [name for each in api_sections() for name in _DIRECTIVE.findall(each)]
-    return [
-        name
-        for name in names
-        if name.startswith("robotsgate.")
-        and (find_spec("niquests") or ".niquests." not in name)
-    ]
+    return [name for name in names if name.startswith("robotsgate.")]
 
 
 def test_every_name_on_the_api_pages_exists() -> None:
@@ -267,12 +260,6 @@ def test_every_api_section_has_an_example() -> None:
         "robotsgate.integrations.hops",
         "robotsgate.integrations.crawlee",
         "robotsgate.integrations.httpx",
-        pytest.param(
-            "robotsgate.integrations.niquests",
-            marks=pytest.mark.skipif(
-                not find_spec("niquests"), reason="niquests is not installed"
-            ),
-        ),
         "robotsgate.integrations.requests",
         "robotsgate.integrations.scrapy",
         "robotsgate.integrations.scrapy_playwright",

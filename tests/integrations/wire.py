@@ -31,9 +31,9 @@ from robotsgate import DisallowedError, RobotsChecker, sync
 from robotsgate.integrations.aiohttp import robots_middleware
 from robotsgate.integrations.hops import robots_get
 from robotsgate.integrations.httpx import robots_hook
+from robotsgate.integrations.requests import RobotsAdapter
 from tests.fetching.fetches import PATIENCE_SECONDS
 from tests.integrations.url_forms import ALLOWED, ordinary_urls, url_forms
-from tests.integrations.wraps import SESSIONS
 from tests.servers.answers import Reply, redirect
 from tests.servers.loopback import LoopbackServer
 
@@ -210,24 +210,19 @@ async def _aiohttp_client() -> AsyncIterator[Get]:
         yield get
 
 
-def _session_client(
-    library: ModuleType, wraps: ModuleType
-) -> Callable[[], AsyncIterator[Get]]:
-    async def open_client() -> AsyncIterator[Get]:
-        with (
-            sync.RobotsChecker(user_agent=AGENT) as checker,
-            library.Session() as session,
-        ):
-            session.trust_env = False
-            for scheme in ("http://", "https://"):
-                session.mount(scheme, wraps.RobotsAdapter(checker, AGENT))
+async def _requests_client() -> AsyncIterator[Get]:
+    with (
+        sync.RobotsChecker(user_agent=AGENT) as checker,
+        requests.Session() as session,
+    ):
+        session.trust_env = False
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, RobotsAdapter(checker, AGENT))
 
-            async def get(url: str) -> None:
-                await asyncio.to_thread(session.get, url, timeout=PATIENCE_SECONDS)
+        async def get(url: str) -> None:
+            await asyncio.to_thread(session.get, url, timeout=PATIENCE_SECONDS)
 
-            yield get
-
-    return open_client
+        yield get
 
 
 async def _robots_get_client() -> AsyncIterator[Get]:
@@ -247,10 +242,7 @@ CLIENTS: dict[str, Callable[[], AsyncIterator[Get]]] = {
     "httpx2": _httpx_client(httpx2),
     "aiohttp": _aiohttp_client,
     "robots_get": _robots_get_client,
-    **{
-        library.__name__: _session_client(library, SESSIONS[library])
-        for library in SESSIONS
-    },
+    "requests": _requests_client,
 }
 
 

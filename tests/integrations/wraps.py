@@ -12,7 +12,6 @@ from contextlib import (
 )
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -21,6 +20,7 @@ import curl_cffi
 import httpx
 import httpx2
 import requests
+from requests.adapters import HTTPAdapter
 
 from robotsgate import (
     Clock,
@@ -30,7 +30,6 @@ from robotsgate import (
     SystemClock,
     sync,
 )
-from robotsgate.integrations import requests as in_requests
 from robotsgate.integrations.aiohttp import (
     AiohttpFetcher,
     robots_ignored,
@@ -42,6 +41,7 @@ from robotsgate.integrations.httpx import (
     SyncRobotsTransport,
     robots_hook,
 )
+from robotsgate.integrations.requests import RobotsAdapter
 from tests.checking.builders import AGENT
 from tests.fetching.fetches import PATIENCE_SECONDS
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from types import ModuleType
 
-__all__ = ["SESSIONS", "WRAPS", "Get", "Setting", "Wrap"]
+__all__ = ["WRAPS", "Get", "Setting", "Wrap"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,52 +299,42 @@ async def _aiohttp(setting: Setting) -> AsyncIterator[Get]:
         )
 
 
-def _session(library: ModuleType, adapter_type: type) -> Wrap:
-    """The wrap for requests or niquests."""
-    http_adapter: Any = library.adapters.HTTPAdapter
+class _TLSAdapter(HTTPAdapter):
+    """Trusts the tests' certificates."""
 
-    class TLSAdapter(http_adapter):
-        """Trusts the tests' certificates."""
+    def __init__(self, tls: ssl.SSLContext) -> None:
+        self._tls = tls
+        super().__init__()
 
-        def __init__(self, tls: ssl.SSLContext) -> None:
-            self._tls = tls
-            super().__init__()
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+        super().init_poolmanager(*arguments, ssl_context=self._tls, **options)
 
-        def init_poolmanager(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
-            super().init_poolmanager(*arguments, ssl_context=self._tls, **options)
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:  # noqa: ANN401
+        return super().proxy_manager_for(proxy, ssl_context=self._tls, **options)
 
-        def proxy_manager_for(self, proxy: str, **options: Any) -> Any:  # noqa: ANN401
-            return super().proxy_manager_for(proxy, ssl_context=self._tls, **options)
 
-    @asynccontextmanager
-    async def opened(setting: Setting) -> AsyncIterator[Get]:
-        with (
-            _blocking_checker(setting) as (checker, gate),
-            library.Session() as session,
-        ):
-            inner = TLSAdapter(setting.tls)
-            adapter = adapter_type(checker, AGENT, wrapped=inner, gate=gate)
-            session.mount("http://", adapter)
-            session.mount("https://", adapter)
-            session.proxies = {"all": setting.proxy} if setting.proxy else {}
-            get = partial(session.get, timeout=(PATIENCE_SECONDS, setting.seconds))
+@asynccontextmanager
+async def _requests(setting: Setting) -> AsyncIterator[Get]:
+    with (
+        _blocking_checker(setting) as (checker, gate),
+        requests.Session() as session,
+    ):
+        inner = _TLSAdapter(setting.tls)
+        adapter = RobotsAdapter(checker, AGENT, wrapped=inner, gate=gate)
+        session.mount("http://", adapter)
+        session.mount("https://", adapter)
+        session.proxies = {"all": setting.proxy} if setting.proxy else {}
+        get = partial(session.get, timeout=(PATIENCE_SECONDS, setting.seconds))
 
-            def get_ignoring(url: str) -> Any:  # noqa: ANN401 (the library's)
-                prefix = f"{url.rpartition('/')[0]}/"
-                session.mount(prefix, http_adapter())
-                try:
-                    return get(url)
-                finally:
-                    session.adapters.pop(prefix).close()
+        def get_ignoring(url: str) -> requests.Response:
+            prefix = f"{url.rpartition('/')[0]}/"
+            session.mount(prefix, HTTPAdapter())
+            try:
+                return get(url)
+            finally:
+                session.adapters.pop(prefix).close()
 
-            yield _blocking_get(get, get_ignoring, checker)
-
-    return Wrap(
-        open=opened,
-        error=library.RequestException,
-        timeout=library.Timeout,
-        is_blocking=True,
-    )
+        yield _blocking_get(get, get_ignoring, checker)
 
 
 @asynccontextmanager
@@ -411,15 +401,9 @@ for name, opened in {
         is_blocking=opened is _blocking_curl_cffi,
         returns_bad_redirects=True,
     )
-
-SESSIONS: dict[ModuleType, ModuleType] = {requests: in_requests}
-"""The integration module for each session library."""
-
-if find_spec("niquests"):  # in its own venv, because it replaces urllib3
-    import niquests
-
-    from robotsgate.integrations import niquests as in_niquests
-
-    SESSIONS[niquests] = in_niquests
-for library, wraps in SESSIONS.items():
-    WRAPS[library.__name__] = _session(library, wraps.RobotsAdapter)
+WRAPS["requests"] = Wrap(
+    open=_requests,
+    error=requests.RequestException,
+    timeout=requests.Timeout,
+    is_blocking=True,
+)

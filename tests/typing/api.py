@@ -106,7 +106,6 @@ from robotsgate.integrations.httpx import (
     SyncRobotsTransport,
     robots_hook,
 )
-from robotsgate.integrations.niquests import RobotsAdapter as NiquestsAdapter
 from robotsgate.integrations.requests import RobotsAdapter
 from robotsgate.integrations.scrapy import RobotsGateMiddleware, RobotsGateParser
 from robotsgate.integrations.warc import (
@@ -203,8 +202,7 @@ def blocking(session: requests.Session) -> None:
         ):
             assert_type(turn, sync.Turn)
             turn.report(session.get(str(turn.url)))
-            session.mount("https://", RobotsAdapter(checker, "Bot", gate=gate))
-            NiquestsAdapter(checker, ["News", "Bot"], gate=gate)
+            session.mount("https://", RobotsAdapter(checker, ["Bot"], gate=gate))
             assert_type(gate.stats, GateStats)
             assert_type(gate.status("https://e.com"), HostStatus)
     checker.can_fetch("Bot", 42)  # type: ignore[arg-type]  # not a URL

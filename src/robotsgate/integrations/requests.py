@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from robotsgate import InvalidURLError
-from robotsgate.integrations._sessions import SessionAdapter, SessionErrors
+from robotsgate import DisallowedError, InvalidURLError, UnsupportedError
 from robotsgate.integrations._wrapping import (
     DisallowedRequestError,
     asked_url,
+    check_arguments,
+    enter_turn,
     missing_extra,
 )
 
@@ -15,8 +16,11 @@ try:
 except ImportError as error:
     raise missing_extra("requests") from error
 
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, suppress
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+from weakref import finalize
 
 from requests.adapters import BaseAdapter, HTTPAdapter
 from requests.exceptions import (
@@ -27,7 +31,7 @@ from requests.exceptions import (
 from urllib3.util import parse_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from robotsgate import sync
 
@@ -46,19 +50,13 @@ class RobotsDisallowedError(DisallowedRequestError, requests.RequestException):
     """
 
 
-class RobotsAdapter(SessionAdapter, BaseAdapter):
+class RobotsAdapter(BaseAdapter):
     """An adapter that refuses disallowed requests, including redirects.
 
     Use `session.mount("https://", RobotsAdapter(checker, agent))`, and do the same for
     "http://". Requests for /robots.txt are not checked. To bypass the check for other
     requests, mount an `HTTPAdapter` for a longer prefix of their URLs.
     """
-
-    _errors = SessionErrors(
-        refusal=RobotsDisallowedError,
-        url_error=InvalidURL,
-        broken_body=(ChunkedEncodingError, ContentDecodingError),
-    )
 
     def __init__(
         self,
@@ -83,14 +81,65 @@ class RobotsAdapter(SessionAdapter, BaseAdapter):
             TypeError: `checker` or `gate` is not from `robotsgate.sync`.
             InvalidProductTokenError: `agent` is not the name of a crawler.
         """
-        inner = HTTPAdapter() if wrapped is None else wrapped
-        super().__init__(checker, agent, wrapped=inner, gate=gate)
+        check_arguments(checker, agent, gate, is_blocking=True)
+        super().__init__()
+        self._checker = checker
+        self._agent = agent
+        self._wrapped = HTTPAdapter() if wrapped is None else wrapped
+        self._gate = gate
+
+    def send(
+        self,
+        request: requests.PreparedRequest,
+        *arguments: Any,  # noqa: ANN401 (BaseAdapter.send's arguments)
+        **options: Any,  # noqa: ANN401
+    ) -> requests.Response:
+        """Send `request` through the wrapped adapter if it is allowed.
+
+        Raises:
+            RobotsDisallowedError: the request is disallowed.
+            requests.exceptions.InvalidURL: the checker does not support the URL.
+        """
+        with ExitStack() as block:
+            try:
+                turn = enter_turn(
+                    self._asked_urls(request),
+                    self._checker,
+                    self._agent,
+                    gate=self._gate,
+                    block=block,
+                )
+            except DisallowedError as error:
+                raise RobotsDisallowedError(error.verdict, request=request) from error
+            except (InvalidURLError, UnsupportedError) as error:
+                raise InvalidURL(str(error), request=request) from error
+            response = self._wrapped.send(request, *arguments, **options)
+            if turn is not None:
+                turn.report(response)
+                # Digest authentication sends its second request through it.
+                response.connection = self  # type: ignore[assignment] # any adapter
+                is_streamed = any(arguments[:1]) or options.get("stream", False)
+                if response.is_redirect:
+                    # A session follows a redirect even if its body is broken.
+                    with suppress(ChunkedEncodingError, ContentDecodingError):
+                        _ = response.content
+                elif not is_streamed:
+                    # A hook may raise before the session reads the body.
+                    _ = response.content
+                elif response.raw is not None:
+                    _end_with_body(response, block.pop_all().close)
+            return response
+
+    def close(self) -> None:
+        """Close the wrapped adapter."""
+        self._wrapped.close()
 
     def _asked_urls(self, request: requests.PreparedRequest) -> Iterator[str]:
-        """Includes more URLs if the path may be sent in a different form.
+        """The URLs that `request` may be sent to; no URLs if no check is needed.
 
-        urllib3 may change it when using a proxy, and requests before 2.34 sends a path
-        that starts with "//" with a single slash.
+        More than one if the path may be sent in a different form: urllib3 may change it
+        when using a proxy, and requests before 2.34 sends a path that starts with "//"
+        with a single slash.
         """
         try:
             sent = urlsplit(request.url or "")  # HTTPAdapter parses it in the same way
@@ -103,3 +152,64 @@ class RobotsAdapter(SessionAdapter, BaseAdapter):
             url = asked_url(sent.scheme, sent.hostname or "", port, target)
             if url is not None:
                 yield url
+
+
+def _end_with_body(response: requests.Response, end: Callable[[], object]) -> None:
+    """Call `end` once, when `response` is fully read, closed or garbage-collected."""
+    iter_content, raw = response.iter_content, response.raw
+    on_loss = finalize(response, _end_soon, end)
+    on_loss.atexit = False
+
+    def end_once() -> None:
+        # Otherwise, the response would refer to itself and stay in memory.
+        for owner, name, _ in changes:
+            vars(owner).pop(name, None)
+        changes.clear()
+        if on_loss.detach():
+            end()
+
+    def iter_content_and_end(*arguments: Any, **options: Any) -> Iterator[Any]:  # noqa: ANN401 (`iter_content`'s arguments)
+        return _then(end_once, iter_content(*arguments, **options))
+
+    # requests reads every body through `iter_content`. A caller may read from `raw`;
+    # urllib3 then releases the connection at the end.
+    changes = [
+        (response, "close", _with_end(response.close, end_once)),
+        (response, "iter_content", iter_content_and_end),
+    ]
+    if hasattr(raw, "release_conn"):
+        changes.append((raw, "release_conn", _with_end(raw.release_conn, end_once)))
+    for owner, name, changed in changes:
+        vars(owner)[name] = changed
+
+
+def _with_end(
+    call: Callable[[], object], end: Callable[[], object]
+) -> Callable[[], None]:
+    """Return a function that calls `call` and then `end`."""
+
+    def call_and_end() -> None:
+        try:
+            call()
+        finally:
+            end()
+
+    return call_and_end
+
+
+def _end_soon(end: Callable[[], object]) -> None:
+    """Call `end` in another thread, so that the garbage collector does not block."""
+    with suppress(RuntimeError):  # the interpreter is shutting down
+        Thread(target=end, daemon=True).start()
+
+
+def _then(end: Callable[[], object], chunks: Iterator[Any]) -> Iterator[Any]:
+    """Yield from `chunks`; call `end` after the last chunk or after an error."""
+    try:
+        yield from chunks
+    except GeneratorExit:  # the caller may continue reading later
+        raise
+    except BaseException:
+        end()
+        raise
+    end()

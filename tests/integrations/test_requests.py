@@ -1,4 +1,4 @@
-"""The requests and niquests wraps: what `test_behaviours.py` does not cover."""
+"""The requests wrap: what `test_behaviours.py` does not cover."""
 
 from __future__ import annotations
 
@@ -15,35 +15,30 @@ import pytest
 import requests
 
 from robotsgate import DisallowedError, sync
+from robotsgate.integrations.requests import RobotsAdapter, RobotsDisallowedError
 from tests.checking.builders import AGENT, RULES
-from tests.integrations.wraps import SESSIONS
 from tests.servers.answers import Raw, Reply, Routes, chunked, redirect
 from tests.servers.proxy import forward_proxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
-    from types import ModuleType
 
     from tests.servers.loopback import Answer, Connection, LoopbackServer, Request
 
     Site = Callable[..., LoopbackServer]
-    Open = Callable[..., AbstractContextManager[tuple[Any, sync.PolitenessGate]]]
+    Open = Callable[
+        ..., AbstractContextManager[tuple[requests.Session, sync.PolitenessGate]]
+    ]
 
 _TIMEOUT_SECONDS = 10.0
 
 HALF = Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf")
 
 
-@pytest.fixture(params=SESSIONS, ids=[library.__name__ for library in SESSIONS])
-def library(request: pytest.FixtureRequest) -> ModuleType:
-    library: ModuleType = request.param
-    return library
-
-
 @pytest.mark.parametrize("has_gate", [True, False])
 def test_path_that_urllib3_changes_for_a_proxy_is_checked_as_well(
-    library: ModuleType, serve: Callable[..., LoopbackServer], *, has_gate: bool
+    serve: Callable[..., LoopbackServer], *, has_gate: bool
 ) -> None:
     """urllib3 changes the path of a redirect only if it uses a proxy."""
     rules = Reply(body=b"User-agent: *\nDisallow: /private")
@@ -53,11 +48,11 @@ def test_path_that_urllib3_changes_for_a_proxy_is_checked_as_well(
     proxy = serve(forward_proxy)
     with (
         sync.RobotsChecker(user_agent=AGENT) as checker,
-        library.Session() as session,
+        requests.Session() as session,
     ):
         gate = sync.PolitenessGate(checker, AGENT, default_delay=0)
         gate_or_none = gate if has_gate else None
-        adapter = SESSIONS[library].RobotsAdapter(checker, AGENT, gate=gate_or_none)
+        adapter = RobotsAdapter(checker, AGENT, gate=gate_or_none)
         session.mount("http://", adapter)
         session.proxies = {"http": proxy.url}
 
@@ -81,40 +76,32 @@ def site(serve: Callable[..., LoopbackServer]) -> Site:
 
 
 @pytest.fixture
-def opened(library: ModuleType) -> Open:
+def opened() -> Open:
     """Opens a session and its gate, with no delay."""
 
     @contextmanager
-    def opened(*, wrapped: object = None) -> Iterator[tuple[Any, sync.PolitenessGate]]:
+    def opened(
+        *, wrapped: object = None
+    ) -> Iterator[tuple[requests.Session, sync.PolitenessGate]]:
         with (
             sync.RobotsChecker(user_agent=AGENT) as checker,
             sync.PolitenessGate(checker, AGENT, default_delay=0) as gate,
-            library.Session() as session,
+            requests.Session() as session,
         ):
-            adapter = SESSIONS[library].RobotsAdapter(
-                checker, AGENT, wrapped=wrapped, gate=gate
-            )
+            adapter = RobotsAdapter(checker, AGENT, wrapped=wrapped, gate=gate)
             session.mount("http://", adapter)
             yield session, gate
 
     return opened
 
 
-def read_raw(response: Any) -> None:  # noqa: ANN401 (either library's)
-    with response:
-        shutil.copyfileobj(response.raw, BytesIO())
-
-
-ENDS: dict[str, Callable[[Any], object]] = {
+ENDS: dict[str, Callable[[requests.Response], object]] = {
     "content": lambda response: response.content,
     "chunks": lambda response: list(response.iter_content(1)),
-    "raw chunks": lambda response: list(
-        getattr(response, "iter_raw", response.iter_content)(1)
-    ),
     "lines": lambda response: list(response.iter_lines()),
     "close": lambda response: response.close(),
     "with": lambda response: response.__exit__(),
-    "with, and read from urllib3": read_raw,
+    "read from urllib3": lambda response: shutil.copyfileobj(response.raw, BytesIO()),
 }
 
 
@@ -130,7 +117,7 @@ ENDS: dict[str, Callable[[Any], object]] = {
     ids=["length", "chunked", "until the connection closes", "empty"],
 )
 def test_turn_lasts_until_the_body_is_read_or_closed(
-    opened: Open, end: Callable[[Any], object], page: Answer, site: Site
+    opened: Open, end: Callable[[requests.Response], object], page: Answer, site: Site
 ) -> None:
     server = site(page)
 
@@ -164,12 +151,12 @@ def test_turn_stays_open_while_the_body_is_only_partly_read(
 
 @pytest.mark.parametrize("is_streamed", [True, False])
 def test_broken_body_ends_its_turn(
-    opened: Open, library: ModuleType, site: Site, *, is_streamed: bool
+    opened: Open, site: Site, *, is_streamed: bool
 ) -> None:
     server = site(HALF)
 
     with opened() as (session, gate):
-        with pytest.raises(library.RequestException):
+        with pytest.raises(requests.RequestException):
             _ = session.get(f"{server.url}/page", stream=is_streamed).content
 
         assert (gate.stats.turns, gate.stats.under_way) == (1, 0)
@@ -214,17 +201,17 @@ def test_response_can_be_closed_in_another_thread(opened: Open, site: Site) -> N
 
 @pytest.mark.parametrize("status", [404, 302])
 def test_hook_that_raises_leaves_no_turn_open(
-    opened: Open, library: ModuleType, site: Site, status: int
+    opened: Open, site: Site, status: int
 ) -> None:
     """requests calls hooks before it reads the body, so nothing ended the turn."""
     headers = {"Location": "/other"}
     server = site(Reply(status=status, headers=headers, body=b"gone"))
 
     def refuse(response: object, **_: object) -> None:
-        raise library.HTTPError(response=response)
+        raise requests.HTTPError(response=response)
 
     with opened() as (session, gate):
-        with pytest.raises(library.HTTPError) as error:
+        with pytest.raises(requests.HTTPError) as error:
             session.get(f"{server.url}/page", hooks={"response": refuse})
 
         assert (gate.stats.turns, gate.stats.under_way) == (1, 0)
@@ -262,14 +249,14 @@ def test_each_hop_of_a_redirect_has_a_turn(
 
 
 def test_request_repeated_after_an_auth_challenge_has_its_own_turn(
-    opened: Open, library: ModuleType, site: Site
+    opened: Open, site: Site
 ) -> None:
     challenge = {"WWW-Authenticate": 'Digest realm="r", nonce="n", qop="auth"'}
     server = site(Reply(status=401, headers=challenge))
 
     with opened() as (session, gate):
         session.get(
-            f"{server.url}/page", auth=library.auth.HTTPDigestAuth("name", "word")
+            f"{server.url}/page", auth=requests.auth.HTTPDigestAuth("name", "word")
         )
 
         assert gate.stats.turns == 2
@@ -287,25 +274,21 @@ def test_gate_backs_off_after_a_503_with_retry_after(opened: Open, site: Site) -
         assert gate.stats.incidents == 1
 
 
-def test_failed_request_ends_its_turn_as_an_incident(
-    opened: Open, library: ModuleType, site: Site
-) -> None:
+def test_failed_request_ends_its_turn_as_an_incident(opened: Open, site: Site) -> None:
     server = site(Raw(b"rubbish\r\n\r\n"))
 
     with opened() as (session, gate):
-        with pytest.raises(library.ConnectionError):
+        with pytest.raises(requests.ConnectionError):
             session.get(f"{server.url}/page")
 
         assert (gate.stats.incidents, gate.stats.under_way) == (1, 0)
 
 
-def test_disallowed_page_and_robots_txt_have_no_turn(
-    opened: Open, library: ModuleType, site: Site
-) -> None:
+def test_disallowed_page_and_robots_txt_have_no_turn(opened: Open, site: Site) -> None:
     server = site(Reply())
 
     with opened() as (session, gate):
-        with pytest.raises(SESSIONS[library].RobotsDisallowedError) as refusal:
+        with pytest.raises(RobotsDisallowedError) as refusal:
             session.get(f"{server.url}/private")
         session.get(f"{server.url}/robots.txt")
 
@@ -314,18 +297,16 @@ def test_disallowed_page_and_robots_txt_have_no_turn(
     assert server.targets == ["/robots.txt"] * 2
 
 
-def test_wrapped_adapter_retries_within_one_turn(
-    opened: Open, library: ModuleType, site: Site
-) -> None:
+def test_wrapped_adapter_retries_within_one_turn(opened: Open, site: Site) -> None:
     replies = iter([Reply(status=503), Reply(body=b"page")])
 
     def page(request: Request, connection: Connection) -> None:
         next(replies)(request, connection)
 
     server = site(page)
-    retry = library.packages.urllib3.util.Retry(3, status_forcelist=[503])
+    retry = requests.packages.urllib3.util.Retry(3, status_forcelist=[503])
 
-    with opened(wrapped=library.adapters.HTTPAdapter(max_retries=retry)) as (
+    with opened(wrapped=requests.adapters.HTTPAdapter(max_retries=retry)) as (
         session,
         gate,
     ):
@@ -337,10 +318,9 @@ def test_wrapped_adapter_retries_within_one_turn(
     assert server.targets == ["/robots.txt", "/page", "/page"]
 
 
-@pytest.mark.parametrize("library", [requests])  # niquests needs urllib3-future
 @pytest.mark.parametrize("end", [ENDS["close"], ENDS["content"]])
 def test_body_not_from_urllib3_ends_its_turn(
-    opened: Open, end: Callable[[Any], object], site: Site
+    opened: Open, end: Callable[[requests.Response], object], site: Site
 ) -> None:
     class Adapter(requests.adapters.HTTPAdapter):
         def send(self, *arguments: Any, **options: Any) -> requests.Response:  # noqa: ANN401
@@ -358,13 +338,10 @@ def test_body_not_from_urllib3_ends_its_turn(
         assert gate.stats.under_way == 0
 
 
-@pytest.mark.parametrize("library", [requests])  # niquests needs a body
-def test_response_without_a_body_ends_its_turn(
-    opened: Open, library: ModuleType, site: Site
-) -> None:
-    class Adapter(library.adapters.HTTPAdapter):
+def test_response_without_a_body_ends_its_turn(opened: Open, site: Site) -> None:
+    class Adapter(requests.adapters.HTTPAdapter):
         def send(self, *_: object, **__: object) -> object:
-            response = library.Response()
+            response = requests.Response()
             response.status_code = 200
             return response
 
