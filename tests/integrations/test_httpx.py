@@ -97,36 +97,6 @@ def test_reading_a_blocking_response_closes_the_wrapped_stream(
     assert stream.is_closed
 
 
-async def test_transport_can_return_the_verdict_as_a_response(
-    library: ModuleType,
-) -> None:
-    async with checker_of(site_of("User-agent: *\nDisallow: /prï*")) as checker:
-        transport = RobotsTransport(checker, AGENT, on_disallowed="response")
-        async with library.AsyncClient(transport=transport) as client:
-            response = await client.get("https://example.com/prïvate")
-
-    assert response.status_code == 403
-    assert isinstance(response, library.Response)
-    header = response.headers["x-robotsgate-verdict"]
-    assert header.startswith("disallowed by line 2 (")
-
-
-@pytest.mark.parametrize("has_gate", [False, True])
-def test_blocking_transport_can_return_the_verdict_as_a_response(
-    library: ModuleType, blocking: sync.RobotsChecker, *, has_gate: bool
-) -> None:
-    with sync.PolitenessGate(blocking, AGENT, default_delay=0) as gate:
-        transport = SyncRobotsTransport(
-            blocking, AGENT, gate=gate if has_gate else None, on_disallowed="response"
-        )
-        with library.Client(transport=transport) as client:
-            response = client.get(PRIVATE)
-
-        assert gate.stats.turns == 0
-    assert response.status_code == 403
-    assert response.headers["x-robotsgate-verdict"].startswith("disallowed by line 2 (")
-
-
 async def test_transport_sends_requests_itself_if_it_wraps_none(
     serve: Callable[..., LoopbackServer],
 ) -> None:
@@ -291,8 +261,3 @@ async def test_error_for_a_relative_url_quotes_it(library: ModuleType) -> None:
     ):
         with pytest.raises(library.RequestError, match=r"got '/nohost'$"):
             await client.get("nohost")
-
-
-def test_unknown_on_disallowed_value_raises() -> None:
-    with pytest.raises(ValueError, match="'raise' or 'response', got 'log'"):
-        RobotsTransport(checker_of(site_of()), AGENT, on_disallowed="log")  # type: ignore[arg-type]

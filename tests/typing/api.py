@@ -157,11 +157,10 @@ def fetchers(session: aiohttp.ClientSession) -> list[Fetcher]:
 
 def wrapped(checker: RobotsChecker) -> list[httpx.AsyncClient]:
     hook = robots_hook(checker, ["News", "Bot"])
-    transport = RobotsTransport(checker, "Bot", on_disallowed="response")
+    transport = RobotsTransport(checker, "Bot")
     gate = PolitenessGate(checker, "Bot")
     RobotsTransport(checker, "Bot", wrapped=transport, gate=gate)
     in_aiohttp.robots_middleware(checker, "Bot", gate=gate)
-    RobotsTransport(checker, "Bot", on_disallowed="log")  # type: ignore[arg-type]
     return [
         httpx.AsyncClient(event_hooks={"request": [hook]}),
         httpx.AsyncClient(transport=transport),

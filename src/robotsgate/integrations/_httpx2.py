@@ -28,9 +28,8 @@ class _SyncBody(SyncBodyInTurn, httpx2.SyncByteStream):
 
 CLASSES = HttpxClasses(
     error=RobotsDisallowedError,
-    # Equivalent classes from another library.
+    # An equivalent class from another library.
     url_error=cast("Any", httpx2.RequestError),
-    response=cast("Any", httpx2.Response),
     body=_Body,
     sync_body=_SyncBody,
 )

@@ -227,6 +227,5 @@ class HttpxClasses(NamedTuple):
 
     error: type[DisallowedRequestError]
     url_error: type[httpx.RequestError]
-    response: type[httpx.Response]
     body: Callable[[Any, TurnOfResponse], Any]
     sync_body: Callable[[Any, ExitStack], Any]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, overload
 
 import httpx
 
@@ -117,7 +117,7 @@ def robots_hook(
     async def refuse_disallowed(request: httpx.Request) -> None:
         with _errors_of_client(request):
             url = _asked_url(request)
-            _raise_refusal(request, await ask(agent, url) if url else None)
+            _raise_refusal(await ask(agent, url) if url else None)
 
     def hook(request: httpx.Request) -> Awaitable[None] | None:
         # A sync client would send the request without awaiting the hook. An event loop
@@ -141,33 +141,13 @@ def robots_hook(
             return refuse_disallowed(request)
         with _errors_of_client(request):
             url = _asked_url(request)
-            _raise_refusal(request, ask(agent, url) if url else None)
+            _raise_refusal(ask(agent, url) if url else None)
         return None
 
     return hook
 
 
-class _Refusals:
-    """How both transports handle disallowed requests."""
-
-    def __init__(self, on_disallowed: str) -> None:
-        if on_disallowed not in ("raise", "response"):
-            raise ValueError(
-                f"expected on_disallowed to be 'raise' or 'response',"
-                f" got {on_disallowed!r}"
-            )
-        self._raises = on_disallowed == "raise"
-
-    def _refusal(self, request: httpx.Request, verdict: Verdict) -> httpx.Response:
-        if self._raises:
-            _raise_refusal(request, verdict)
-        # The verdict quotes a rule, which may contain any character.
-        text = str(verdict).encode("unicode_escape")
-        headers = {b"x-robotsgate-verdict": text}
-        return _classes_of(request).response(403, headers=headers)
-
-
-class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
+class RobotsTransport(httpx.AsyncBaseTransport):
     """A transport that refuses disallowed requests and forwards all others.
 
     A client bypasses it for requests sent through `proxy=` or `mounts=`, whereas
@@ -181,7 +161,6 @@ class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
         *,
         wrapped: AsyncTransportLike | None = None,
         gate: PolitenessGate | None = None,
-        on_disallowed: Literal["raise", "response"] = "raise",
     ) -> None:
         """Wrap a transport.
 
@@ -193,16 +172,12 @@ class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
                 an httpx2 transport.
             gate: provides a turn for each checked request; the turn ends when the
                 response is closed. The gate uses its own checker and agent.
-            on_disallowed: "raise" a `RobotsDisallowedError`, or return a "response"
-                with status 403 and the verdict in the x-robotsgate-verdict header.
 
         Raises:
             TypeError: `checker` is not a checker, or `gate` is not a gate.
             InvalidProductTokenError: `agent` is not the name of a crawler.
-            ValueError: `on_disallowed` is neither "raise" nor "response".
         """
         check_arguments(checker, agent, gate)
-        super().__init__(on_disallowed)
         self._checker = checker
         self._agent = agent
         self._wrapped: Any = httpx.AsyncHTTPTransport() if wrapped is None else wrapped
@@ -218,12 +193,19 @@ class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
         """
         with _errors_of_client(request):
             url = _asked_url(request)
+            turn = None
             if url is not None and self._gate is not None:
-                return await self._send_in_turn(request, url, self._gate)
-            verdict = await self._checker.refusal(self._agent, url) if url else None
-        if verdict is not None:
-            return self._refusal(request, verdict)
-        return await self._send(request)
+                turn = await TurnOfResponse.begun(self._gate, url)
+            elif url is not None:
+                _raise_refusal(await self._checker.refusal(self._agent, url))
+        if turn is None:
+            return await self._send(request)
+        async with turn:
+            response = await self._send(request)
+            turn.report(response)
+            response.stream = _classes_of(request).body(response.stream, turn)
+            turn.outlive_block()
+            return response
 
     def handle_request(self, *_: object) -> NoReturn:
         """Refuse a sync client, which cannot await the response.
@@ -246,22 +228,8 @@ class RobotsTransport(_Refusals, httpx.AsyncBaseTransport):
         response: httpx.Response = await self._wrapped.handle_async_request(request)
         return response
 
-    async def _send_in_turn(
-        self, request: httpx.Request, url: str, gate: PolitenessGate
-    ) -> httpx.Response:
-        try:
-            turn = await TurnOfResponse.begun(gate, url)
-        except DisallowedError as error:
-            return self._refusal(request, error.verdict)
-        async with turn:
-            response = await self._send(request)
-            turn.report(response)
-            response.stream = _classes_of(request).body(response.stream, turn)
-            turn.outlive_block()
-            return response
 
-
-class SyncRobotsTransport(_Refusals, httpx.BaseTransport):
+class SyncRobotsTransport(httpx.BaseTransport):
     """A `RobotsTransport` for a sync `Client`."""
 
     def __init__(
@@ -271,14 +239,12 @@ class SyncRobotsTransport(_Refusals, httpx.BaseTransport):
         *,
         wrapped: SyncTransportLike | None = None,
         gate: sync.PolitenessGate | None = None,
-        on_disallowed: Literal["raise", "response"] = "raise",
     ) -> None:
         """See `RobotsTransport`; `checker` and `gate` come from `robotsgate.sync`.
 
         By default, `wrapped` is an `httpx.HTTPTransport`.
         """
         check_arguments(checker, agent, gate, is_blocking=True)
-        super().__init__(on_disallowed)
         self._checker = checker
         self._agent = agent
         self._wrapped: Any = httpx.HTTPTransport() if wrapped is None else wrapped
@@ -287,18 +253,15 @@ class SyncRobotsTransport(_Refusals, httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """See `RobotsTransport.handle_async_request`."""
         with ExitStack() as block:
-            try:
-                with _errors_of_client(request):
-                    url = _asked_url(request)
-                    turn = enter_turn(
-                        [url] if url else [],
-                        self._checker,
-                        self._agent,
-                        gate=self._gate,
-                        block=block,
-                    )
-            except DisallowedError as error:
-                return self._refusal(request, error.verdict)
+            with _errors_of_client(request):
+                url = _asked_url(request)
+                turn = enter_turn(
+                    [url] if url else [],
+                    self._checker,
+                    self._agent,
+                    gate=self._gate,
+                    block=block,
+                )
             response: httpx.Response = self._wrapped.handle_request(request)
             if turn is not None:
                 turn.report(response)
@@ -336,7 +299,6 @@ class _SyncBody(SyncBodyInTurn, httpx.SyncByteStream):
 _CLASSES = HttpxClasses(
     error=RobotsDisallowedError,
     url_error=httpx.RequestError,
-    response=httpx.Response,
     body=_Body,
     sync_body=_SyncBody,
 )
@@ -352,18 +314,23 @@ def _classes_of(request: object) -> HttpxClasses:
 
 @contextmanager
 def _errors_of_client(request: httpx.Request) -> Iterator[None]:
-    """Turn URL errors into the client's own, as a redirect may lead to any URL."""
+    """Turn refusals and URL errors into the client's own.
+
+    Even a valid URL may be redirected to one that the checker does not support.
+    """
     try:
         yield
+    except DisallowedError as error:
+        refusal = _classes_of(request).error
+        raise refusal(error.verdict, request=request) from error
     except (InvalidURLError, UnsupportedError) as error:
         url_error = _classes_of(request).url_error
         raise url_error(str(error), request=request) from error
 
 
-def _raise_refusal(request: httpx.Request, verdict: Verdict | None) -> None:
-    """Raise the client's `RobotsDisallowedError` if there is a `verdict`."""
+def _raise_refusal(verdict: Verdict | None) -> None:
     if verdict is not None:
-        raise _classes_of(request).error(verdict, request=request)
+        raise DisallowedError(verdict)
 
 
 def _asked_url(request: httpx.Request) -> str | None:
