@@ -71,7 +71,6 @@ nitpick_ignore_regex = [
         "enum",
         "httpcore",
         "httpx",
-        "opentelemetry",
         "os",
         "pathlib",
         "requests",
@@ -83,7 +82,7 @@ nitpick_ignore_regex = [
 ]
 nitpick_ignore_regex += [
     # Unqualified names, which the source imports only for type checkers.
-    (r"py:(class|exc)", "BaseAdapter|Client|Crawler|(Meter|Tracer)Provider|Page"),
+    (r"py:(class|exc)", "BaseAdapter|Client|Crawler|Page"),
     (r"py:exc", "NotConfigured"),
     # The API lists no type variables.
     (r"py:class", r".*\b_Response(_co)?"),

@@ -1,6 +1,6 @@
 """Serve pages that robots.txt allows, at http://localhost:8080/?url=https://example.com/.
 
-pip install '.[aiohttp,otel]'
+pip install '.[aiohttp]'
 python examples/service.py
 """
 
@@ -22,7 +22,6 @@ from robotsgate import (
 )
 from robotsgate.fetching import counts_as_public
 from robotsgate.integrations.aiohttp import robots_middleware
-from robotsgate.integrations.otel import Telemetry
 
 AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
 STORE = "sqlite:///robots.db"
@@ -47,11 +46,8 @@ async def purge_daily(checker: RobotsChecker) -> None:
 
 async def open_session(app: web.Application) -> AsyncIterator[None]:
     """Open everything when the service starts, and close it when it stops."""
-    telemetry = Telemetry()
     async with (
-        RobotsChecker(
-            user_agent=AGENT, policy=POLICY, store=STORE, on_event=telemetry.record
-        ) as checker,
+        RobotsChecker(user_agent=AGENT, policy=POLICY, store=STORE) as checker,
         PolitenessGate(checker, AGENT) as gate,
         aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(socket_factory=public_socket),
@@ -60,8 +56,6 @@ async def open_session(app: web.Application) -> AsyncIterator[None]:
             timeout=aiohttp.ClientTimeout(total=60),  # includes the wait for a turn
         ) as app[SESSION],
     ):
-        telemetry.observe(checker)
-        telemetry.observe_gate(gate)
         purge = asyncio.create_task(purge_daily(checker))
         yield
         purge.cancel()

@@ -211,7 +211,6 @@ def test_using_a_name_without_its_extra_says_what_to_install(
     [
         ("aiohttp", "aiohttp"),
         ("crawlee", "crawlee.crawlers"),
-        ("otel", "opentelemetry"),
         ("requests", "requests"),
         ("scrapy", "scrapy"),
         ("scrapy_playwright", "scrapy"),
