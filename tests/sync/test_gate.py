@@ -232,7 +232,7 @@ def test_wait_interrupted_by_a_signal_leaves_the_queue(crawl: Crawl) -> None:
 def test_turn_that_started_for_an_interrupted_thread_is_given_back(
     crawl: Crawl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with Dramatiq's time limits, which a thread notices only after its wait."""
+    """As with time limits, which a thread notices only after its wait."""
     portal = crawl.checker._portal
     call = portal.call
 
