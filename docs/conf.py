@@ -46,8 +46,6 @@ python_maximum_signature_line_length = 88
 # Users import `Rule` from robotsgate, whichever module defines it.
 python_use_unqualified_type_names = True
 
-# Without pytest, autodoc shows fixtures as the methods that they are in the source.
-autodoc_mock_imports = ["pytest"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 # With the option `class-doc-from: both`, a directive also shows the constructor.

@@ -18,7 +18,7 @@ from tests.fetching.fetches import PATIENCE_SECONDS
 from tests.servers.loopback import LoopbackServer
 from tests.servers.valkey import Valkey, running_valkey
 
-pytest.register_assert_rewrite("robotsgate.testing.stores")
+pytest.register_assert_rewrite("tests.stores.contracts")
 
 # The same examples in every run; `--hypothesis-profile many` tries more. Hypothesis
 # measures real time for `too_slow`, so that depends on what else the machine does.

@@ -252,3 +252,17 @@ def test_unknown_name_raises_attribute_error(package: ModuleType) -> None:
 
 def test_package_is_marked_as_typed() -> None:
     assert (PACKAGE / "py.typed").is_file()
+
+
+def test_our_own_tests_do_not_run_in_auto_mode() -> None:
+    command = "-m pytest -o asyncio_mode=auto --collect-only -n 0 -p no:cacheprovider"
+
+    result = subprocess.run(  # noqa: S603 (pytest itself)
+        [sys.executable, *command.split(), __file__],
+        check=False,
+        timeout=60,
+        capture_output=True,
+        text=True,
+    )
+
+    assert "expected asyncio_mode to be strict, got auto" in result.stderr

@@ -11,7 +11,6 @@ import pytest
 from robotsgate import Policy, RobotsChecker
 from robotsgate.stores.redis import RedisStore
 from robotsgate.testing import ManualClock
-from robotsgate.testing.stores import LATER
 from tests.checking.builders import (
     AGENT,
     ORIGIN,
@@ -21,6 +20,7 @@ from tests.checking.builders import (
     checker_of,
     site_of,
 )
+from tests.stores.contracts import LATER
 
 if TYPE_CHECKING:
     from collections.abc import Callable

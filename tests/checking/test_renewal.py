@@ -19,7 +19,7 @@ from robotsgate import (
 )
 from robotsgate.caching._codec import decode, encode
 from robotsgate.testing import FakeSite, ManualClock
-from robotsgate.testing.stores import to
+from tests.stores.contracts import to
 
 from .builders import (
     AGENT,

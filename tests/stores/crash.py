@@ -21,8 +21,8 @@ from typing import TextIO
 import anyio
 
 from robotsgate.stores.sqlite import SQLiteStore
-from robotsgate.testing.stores import to
 from tests.stores.child import bytes_of, child
+from tests.stores.contracts import to
 
 _MODULE = "tests.stores.crash"
 

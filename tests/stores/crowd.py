@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import anyio
 
 from robotsgate.stores.sqlite import SQLiteStore
-from robotsgate.testing.stores import to
 from tests.stores.child import bytes_of, child
+from tests.stores.contracts import to
 
 if TYPE_CHECKING:
     from robotsgate import Store

@@ -18,8 +18,8 @@ from robotsgate import StoreError
 from robotsgate.stores import _lasting_client
 from robotsgate.stores._lasting_client import LastingClient
 from robotsgate.stores.redis import RedisStore
-from robotsgate.testing.stores import KEY, to
 from tests.servers.valkey_cluster import HOST, running_cluster
+from tests.stores.contracts import KEY, to
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from robotsgate import MemoryStore
-from robotsgate.testing.stores import NOW, StoreContract, keys_of, to
+from tests.stores.contracts import NOW, StoreContract, keys_of, to
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The store contract, as shown in `docs/how-to/write-a-store.md`."""
+"""The store of `docs/how-to/write-a-store.md`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 from own_store import FolderStore
 
-from robotsgate.testing.stores import StoreContract
+from tests.stores.contracts import StoreContract
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-# --- Its tests
 class TestFolderStore(StoreContract):
     @pytest.fixture
     def make_store(self, tmp_path: Path) -> Callable[[], FolderStore]:

@@ -17,7 +17,12 @@ from coredis import Redis
 
 from robotsgate import StoreError
 from robotsgate.stores.redis import RedisStore
-from robotsgate.testing.stores import (
+from tests.cancellation import cancelled_at
+from tests.servers.answers import Raw
+from tests.servers.loopback import LoopbackServer, dead_port
+from tests.servers.valkey import Valkey, running_valkey, tls_before
+from tests.stores.child import bytes_of
+from tests.stores.contracts import (
     KEY,
     LATER,
     LeaseContract,
@@ -25,11 +30,6 @@ from robotsgate.testing.stores import (
     keys_of,
     to,
 )
-from tests.cancellation import cancelled_at
-from tests.servers.answers import Raw
-from tests.servers.loopback import LoopbackServer, dead_port
-from tests.servers.valkey import Valkey, running_valkey, tls_before
-from tests.stores.child import bytes_of
 from tests.tables import cases
 
 if TYPE_CHECKING:

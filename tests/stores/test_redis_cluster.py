@@ -11,10 +11,10 @@ from coredis import RedisCluster
 
 from robotsgate import StoreError
 from robotsgate.stores.redis import RedisStore
-from robotsgate.testing.stores import LeaseContract, StoreContract, keys_of, to
 from tests.servers.loopback import dead_port
 from tests.servers.valkey_cluster import HOST, running_cluster
 from tests.stores.child import bytes_of
+from tests.stores.contracts import LeaseContract, StoreContract, keys_of, to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -22,9 +22,9 @@ from robotsgate.caching import _codec
 from robotsgate.stores import _sqlite_file, sqlite
 from robotsgate.stores.sqlite import SQLiteStore
 from robotsgate.testing import FakeSite
-from robotsgate.testing.stores import KEY, NOW, StoreContract, keys_of, to
 from tests.cancellation import cancelled_at
 from tests.checking.builders import let_others_run
+from tests.stores.contracts import KEY, NOW, StoreContract, keys_of, to
 from tests.stores.crash import kill_writers
 from tests.stores.crowd import crowd_on
 from tests.tables import cases

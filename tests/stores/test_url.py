@@ -10,8 +10,8 @@ import pytest
 
 from robotsgate import MemoryStore, RobotsChecker, SQLiteStore, StoreError, open_store
 from robotsgate.stores.redis import RedisStore
-from robotsgate.testing.stores import KEY, to
 from tests.servers.loopback import dead_port
+from tests.stores.contracts import KEY, to
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""Test suites for stores and leases, for use with pytest and anyio.
+"""The tests of all stores and leases.
 
 Inherit from a contract, and add a fixture that returns a function for creating stores:
 
@@ -6,10 +6,6 @@ Inherit from a contract, and add a fixture that returns a function for creating 
         @pytest.fixture
         def make_store(self):
             return MyStore
-
-To see values in pytest's failure messages, add this to your conftest.py:
-`pytest.register_assert_rewrite("robotsgate.testing.stores")`. The tests run on asyncio,
-and also on trio if it is installed.
 """
 
 from __future__ import annotations
@@ -62,20 +58,7 @@ async def keys_of(store: ListableStore) -> list[str]:
 
 
 @pytest.mark.anyio
-class _Contract:
-    """What all contracts have in common."""
-
-    async def test_tests_run_on_the_event_loop_in_their_names(
-        self, anyio_backend_name: str
-    ) -> None:
-        token = anyio.lowlevel.current_token().native_token
-        is_on_trio = type(token).__module__.startswith("trio.")
-        assert is_on_trio == (anyio_backend_name == "trio"), (
-            "pytest-asyncio runs tests for trio on asyncio: set asyncio_mode to strict"
-        )
-
-
-class StoreContract(_Contract):
+class StoreContract:
     """The pytest tests that every `Store` must pass.
 
     Inherit from this class, and define the `make_store` fixture. The tests run on every
@@ -259,7 +242,8 @@ async def _append_at_once(*stores: Store) -> None:
         assert sorted(await store.get(KEY) or b"") == list(range(50))
 
 
-class LeaseContract(_Contract):
+@pytest.mark.anyio
+class LeaseContract:
     """The pytest tests that every `FetchLease` must pass.
 
     Inherit from this class, and define the `make_lease` fixture. The tests run on every
