@@ -16,9 +16,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from benchmarks import cold, hostile, imports, memory, parsing, questions
-from benchmarks.charts import draw
 from benchmarks.corpus import robots_files
-from benchmarks.page import Table, about, publish
+from benchmarks.page import about, publish
 from benchmarks.workload import Workload
 
 if TYPE_CHECKING:
@@ -52,10 +51,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.only != ["hostile"]:
         run["files"] = kind
     publish(figures, run, page=options.page)
-    if options.page is not None:
-        for table in figures:
-            if isinstance(table, Table) and table.name == "questions":
-                draw(table, options.page.with_name("how-fast-questions.svg"))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -68,12 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--corpus", type=Path, metavar="DIR", help="a folder of real robots.txt files")
     add("--only", action="append", choices=_MEASUREMENTS, help="may be repeated")
     add("--quick", action="store_true", help="a rough first look that takes seconds")
-    add(
-        "--page",
-        type=Path,
-        metavar="FILE",
-        help="write the tables to this page, and a chart next to it",
-    )
+    add("--page", type=Path, metavar="FILE", help="write the tables to this page")
     return parser
 
 

@@ -1,23 +1,15 @@
-"""Measures how hostile files slow down answers and block the event loop.
-
-`python -m benchmarks.hostile PEER FAMILY` makes one peer read one file once.
-"""
+"""Measures how hostile files slow down answers and block the event loop."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
-import sys
 from contextlib import suppress
 from itertools import pairwise
-from pathlib import Path
-from time import perf_counter, process_time
+from time import process_time
 from typing import TYPE_CHECKING
 
 from benchmarks.hostile_files import FAMILIES, FILE_BYTES, PATH_BYTES
 from benchmarks.page import Bar, Cell, Table
-from benchmarks.peers import installed_peers
 from benchmarks.timing import without_collector
 from benchmarks.workload import AGENT
 from robotsgate import Dialect, RobotsChecker, RobotsTxt
@@ -30,13 +22,12 @@ if TYPE_CHECKING:
     from benchmarks.workload import Workload
 
 _REPEATS = 3
-_TIMEOUT_SECONDS = 10
 _ORIGIN = "https://www.example.com"
 
 # Short enough to see a block of milliseconds; long enough to cost nothing.
 _BEAT_SECONDS = 0.001
 
-# For a quick run: every tenth family, and no peers.
+# For a quick run: every tenth family.
 _STEP_WHEN_QUICK = 10
 
 _STAGES = ("parse", "first can_fetch", "second can_fetch", "match")
@@ -44,21 +35,16 @@ _HOLDS = ("held, cold", "held, warm")
 
 
 def measure(work: Workload) -> list[Table | Bar]:
-    """Read each family in both dialects, through a checker and with each peer."""
+    """Read each family in both dialects, and through a checker."""
     families = FAMILIES[:: _STEP_WHEN_QUICK if work.is_quick else 1]
-    peers = [] if work.is_quick else list(installed_peers())
     ours = {family.name: seconds(family) for family in families}
     rows: list[tuple[Cell, ...]] = [
-        (
-            family.name,
-            *(each * 1e3 for each in ours[family.name].values()),
-            *(_of_peer(family, key) for key in peers),
-        )
-        for family in families
+        (name, *(each * 1e3 for each in seconds_of_stages.values()))
+        for name, seconds_of_stages in ours.items()
     ]
     table = Table(
         name="hostile",
-        columns=("family", *(f"{name}, ms" for name in (*_STAGES, *_HOLDS, *peers))),
+        columns=("family", *(f"{name}, ms" for name in (*_STAGES, *_HOLDS))),
         rows=rows,
         notes=(
             (
@@ -66,7 +52,6 @@ def measure(work: Workload) -> list[Table | Bar]:
                 f" the best of {_REPEATS}, then the worse of the two dialects."
             ),
             "Processor time, except for how long the event loop is blocked.",
-            "A peer parses and answers once, in a process of its own.",
         ),
     )
     first = {
@@ -160,41 +145,3 @@ async def hold(work: Awaitable[object]) -> float:
     with suppress(asyncio.CancelledError):
         await beat_task
     return max(gaps)
-
-
-def _of_peer(family: Family, key: str) -> Cell:
-    """Milliseconds of a parse and an answer in a separate process, or the error.
-
-    A process that takes too long is killed.
-    """
-    try:
-        process = subprocess.run(
-            [sys.executable, "-m", "benchmarks.hostile", key, family.name],
-            cwd=Path(__file__).parents[1],
-            timeout=_TIMEOUT_SECONDS,
-            check=True,
-            capture_output=True,
-        )
-    except subprocess.TimeoutExpired:
-        return f"> {_TIMEOUT_SECONDS * 1_000:,}"
-    milliseconds: float | str = json.loads(process.stdout)
-    return milliseconds
-
-
-def main() -> None:
-    """Print milliseconds, or the name of the error that the peer raised, as JSON."""
-    key, name = sys.argv[1:]
-    peer = installed_peers()[key]
-    (family,) = (family for family in FAMILIES if family.name == name)
-    body = family.body()
-    began = perf_counter()
-    try:
-        asyncio.run(peer.ask([(peer.read(body), _ORIGIN + family.path)]))
-    except Exception as error:  # noqa: BLE001 (a peer may raise anything)
-        print(json.dumps(type(error).__name__))
-    else:
-        print(json.dumps((perf_counter() - began) * 1e3))
-
-
-if __name__ == "__main__":
-    main()

@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module, metadata
 from platform import python_version
 from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.parse import urlsplit
 from urllib.robotparser import RobotFileParser
-
-from cachetools import TLRUCache
 
 from benchmarks.workload import AGENT
 
@@ -116,32 +113,6 @@ _PEERS: dict[str, Callable[[], Peer]] = {
     "jwm.robotstxt": _google,
     "fast-robotstxt": _fast,
 }
-
-
-class HandWrittenCache:
-    """What many write instead of using a library: a cache with expiry, and protego.
-
-    The minimum: no shared fetches, no store, no handling of outages.
-    """
-
-    def __init__(
-        self, fetch: Callable[[tuple[str, str]], Awaitable[Kept]], *, max_origins: int
-    ) -> None:
-        """Start empty; `fetch` returns the parsed file for (scheme, host)."""
-        self._fetch = fetch
-        self._cache: TLRUCache[tuple[str, str], Kept] = TLRUCache(
-            max_origins, ttu=lambda _key, _value, now: now + 86_400
-        )
-
-    async def can_fetch(self, agent: str, url: str) -> bool:
-        """Whether `agent` may fetch `url`."""
-        parts = urlsplit(url)
-        key = parts.scheme, parts.netloc
-        try:
-            parsed = self._cache[key]
-        except KeyError:
-            parsed = self._cache[key] = await self._fetch(key)
-        return bool(parsed.can_fetch(url, agent))
 
 
 def text(body: bytes) -> str:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.page import Bar, Table
-from benchmarks.peers import HandWrittenCache, installed_peers
+from benchmarks.peers import installed_peers
 from benchmarks.timing import best_of_turns, median_ratio, seconds_of_each, slices
 from benchmarks.workload import AGENT, URLS_PER_FILE, Question, Workload
 from robotsgate import RobotsTxt
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from robotsgate import RobotsChecker
 
 _OURS = "await can_fetch"
-_STACK = "hand-written cache of protego"
 
 _MATCHER = "RobotsTxt.can_fetch"
 
@@ -96,7 +95,7 @@ async def _figures(work: Workload) -> list[Table | Bar]:
             f"{_MATCHER} is given the path, all others the whole URL.",
         ),
     )
-    return [table, _by_number_of_rules(work, by_file), *_bars(pooled)]
+    return [table, _by_number_of_rules(work, by_file), _bar(pooled)]
 
 
 def _by_number_of_rules(work: Workload, by_file: dict[str, list[float]]) -> Table:
@@ -126,22 +125,15 @@ def _by_number_of_rules(work: Workload, by_file: dict[str, list[float]]) -> Tabl
     )
 
 
-def _bars(pooled: dict[str, float]) -> list[Bar]:
+def _bar(pooled: dict[str, float]) -> Bar:
     protego = next((name for name in pooled if name.startswith("protego")), None)
-    beaten = {
-        "protego on already parsed files": (protego, 3.5, None),
-        "TLRUCache + urlsplit + protego": (_STACK, 8, 10),
-    }
-    return [
-        Bar(
-            what=f"can_fetch, known origins shuffled, faster than {what} (pooled mean)",
-            value=pooled[name] / pooled[_OURS] if name in pooled else None,
-            bar=bar,
-            stretch=stretch,
-            is_ceiling=False,
-        )
-        for what, (name, bar, stretch) in beaten.items()
-    ]
+    return Bar(
+        what="can_fetch, known origins shuffled, faster than protego on already parsed"
+        " files (pooled mean)",
+        value=None if protego is None else pooled[protego] / pooled[_OURS],
+        bar=3.5,
+        is_ceiling=False,
+    )
 
 
 def _own_contenders(checker: RobotsChecker, work: Workload) -> dict[str, _Contender]:
@@ -192,37 +184,15 @@ async def _nothing() -> bool:
 
 def _peer_contenders(work: Workload) -> dict[str, _Contender]:
     contenders = {}
-    for key, peer in installed_peers().items():
+    for peer in installed_peers().values():
         files = [peer.read(body) for body in work.bodies]
         prepare = partial(_with_files, files)
         contenders[peer.name] = _Contender(peer.ask, prepare, not peer.keeps_rules)
-        if key == "protego":
-            contenders[_STACK] = _Contender(_hand_written_cache(work, files))
     return contenders
 
 
 def _with_files(files: list[Kept], questions: Sequence[Question]) -> list[Kept]:
     return [(files[question.file], question.url) for question in questions]
-
-
-def _hand_written_cache(
-    work: Workload, files: list[Kept]
-) -> Callable[[list[str]], Awaitable[None]]:
-    by_key = {
-        tuple(origin.split("://")): file
-        for origin, file in zip(work.origins, files, strict=True)
-    }
-
-    async def fetch(key: tuple[str, str]) -> Kept:
-        return by_key[key]
-
-    cache = HandWrittenCache(fetch, max_origins=len(files))
-
-    async def ask(urls: list[str]) -> None:
-        for url in urls:
-            await cache.can_fetch(AGENT, url)
-
-    return ask
 
 
 async def _seconds(
