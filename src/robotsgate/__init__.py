@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from robotsgate.checking._events import FetchCancelled as FetchCancelled
     from robotsgate.checking._events import FetchStarted as FetchStarted
     from robotsgate.checking._events import RobotsTxtFetched as RobotsTxtFetched
-    from robotsgate.checking._events import RulesChanged as RulesChanged
     from robotsgate.checking._events import StoreFailed as StoreFailed
     from robotsgate.checking._many import CheckResult as CheckResult
     from robotsgate.checking._many import CheckResults as CheckResults
@@ -118,7 +117,7 @@ _NAMES = {
     "checking._checker": "RobotsChecker",
     "checking._events": (
         "AccessChanged CheckerEvent CheckerStats FetchCancelled FetchStarted"
-        " RobotsTxtFetched RulesChanged StoreFailed"
+        " RobotsTxtFetched StoreFailed"
     ),
     "checking._many": "CheckResult CheckResults",
     "errors": (

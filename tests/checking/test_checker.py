@@ -30,7 +30,6 @@ from robotsgate import (
     RobotsChecker,
     RobotsTxt,
     RobotsTxtFetched,
-    RulesChanged,
     StoreError,
     StoreFailed,
     UnsupportedError,
@@ -1196,6 +1195,8 @@ async def test_fetch_is_reported_as_two_events() -> None:
             body_bytes=len(RULES),
             elapsed_seconds=0.0,
             next_fetch_at=clock.now() + DAY,
+            file=RULES.encode(),
+            previous_file=None,
         ),
     ]
 
@@ -1266,7 +1267,6 @@ async def test_change_since_the_stored_entry_is_reported() -> None:
         FetchStarted,
         RobotsTxtFetched,
         AccessChanged,
-        RulesChanged,
     ]
 
 
@@ -1288,6 +1288,8 @@ async def test_exception_in_a_listener_is_logged_and_counted(
     assert record.levelname == "ERROR"
     assert record.exc_info is not None
     assert isinstance(record.exc_info[1], LookupError)
+    assert "RobotsTxtFetched" in caplog.text
+    assert "Disallow" not in caplog.text
 
 
 @pytest.mark.parametrize("status", [200, 404, 500, 503])

@@ -64,8 +64,7 @@ class Guarded:
         return self.reporter.counts["store_skips"]
 
     async def write(self, entry: Entry) -> Entry:
-        written, _ = await self.entries.update(entry.origin, NOW, lambda _: entry)
-        return written
+        return await self.entries.update(entry.origin, NOW, lambda _: entry)
 
 
 class RecordingStore(StoreBehind):

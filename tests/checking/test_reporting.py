@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -16,6 +17,7 @@ from robotsgate import (
     FailureKind,
     FetchCancelled,
     FetchStarted,
+    MemoryStore,
     Reason,
     RobotsTxtFetched,
 )
@@ -24,6 +26,7 @@ from robotsgate.testing import ManualClock
 from .builders import (
     AGENT,
     DAY,
+    HOUR,
     ORIGIN,
     OTHER_ORIGIN,
     PRIVATE,
@@ -227,6 +230,63 @@ async def test_events_can_be_written_as_json() -> None:
         "elapsed_seconds": 0.0,
         "next_fetch_at": 0,
     }
+
+
+OLD = "User-agent: *\nDisallow: /old\n"
+NEW = "User-agent: *\nDisallow: /new\n"
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["", "over restarts"])
+@pytest.mark.parametrize(
+    ("bodies", "before", "after"),
+    [
+        ([OLD], None, OLD),
+        ([OLD, OLD], OLD, OLD),
+        ([OLD, NEW], OLD, NEW),
+        ([OLD, 404], OLD, None),
+        ([404, NEW], None, NEW),
+        (["", NEW], "", NEW),
+        ([OLD, 503], OLD, OLD),
+        ([OLD, 503, NEW], OLD, NEW),
+        ([OLD, "forget", NEW], None, NEW),
+    ],
+    ids=[
+        "first fetch",
+        "same file",
+        "changed file",
+        "removed file",
+        "added file",
+        "empty file",
+        "outage",
+        "changed file after an outage",
+        "forgotten file",
+    ],
+)
+async def test_fetch_event_contains_the_cached_file_before_and_after(
+    bodies: list[str | int], before: str | None, after: str | None, *, restarts: bool
+) -> None:
+    events: list[CheckerEvent] = []
+    site, clock, store = site_of(), ManualClock(), MemoryStore()
+    made = partial(checker_of, site, clock=clock, store=store, on_event=events.append)
+    checker = made()
+
+    for body in bodies:
+        if body == "forget":
+            await checker.forget(ORIGIN)
+            continue
+        if isinstance(body, int):
+            site.serve(ORIGIN, status=body)
+        else:
+            site.serve(ORIGIN, body)
+        checker = made() if restarts else checker
+        await checker.refresh(ORIGIN)
+        clock.advance(HOUR)
+
+    event = [one for one in events if isinstance(one, RobotsTxtFetched)][-1]
+    files = (event.previous_file, event.file)
+    assert files == tuple(
+        one if one is None else one.encode() for one in (before, after)
+    )
 
 
 # --- responses that cannot be judged ----------------------------------------------

@@ -74,7 +74,6 @@ from robotsgate import (
     RobotsTxtFetched,
     Rule,
     RuleKind,
-    RulesChanged,
     ScheduledTurn,
     Severity,
     Store,
@@ -289,12 +288,11 @@ def on_event(event: CheckerEvent) -> None:
             assert_type(event.body_bytes, int)
             assert_type(event.elapsed_seconds, float)
             assert_type(event.next_fetch_at, float)
+            assert_type(event.file, bytes | None)
+            assert_type(event.previous_file, bytes | None)
         case AccessChanged():
             assert_type(event.before, AccessResult)
             assert_type(event.after, AccessResult)
-        case RulesChanged():
-            assert_type(event.before, Mapping[str, str])
-            assert_type(event.after, Mapping[str, str])
         case StoreFailed():
             assert_type(event.operation, str)
             assert_type(event.error, Exception)

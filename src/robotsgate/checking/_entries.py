@@ -127,7 +127,7 @@ class Entries:
 
     async def update(
         self, origin: str, now: float, change: Callable[[Entry | None], Entry]
-    ) -> tuple[Entry, Entry | None]:
+    ) -> Entry:
         """Replace the stored entry for `origin` with the result of `change`.
 
         Args:
@@ -137,20 +137,17 @@ class Entries:
                 otherwise with `None`. May be called several times.
 
         Returns:
-            The last result of `change`, even if the store failed; and the previously
-            stored entry, usable or not, or `None` if the store failed.
+            The last result of `change`, even if the store failed.
         """
         made: list[Entry] = []
-        stored_before: Entry | None = None
 
         def change_bytes(data: bytes | None) -> tuple[bytes, float | None] | None:
-            nonlocal stored_before
-            stored_before, is_of_later_version = None, False
+            stored, is_of_later_version = None, False
             try:
-                stored_before = self._entry(origin, data)
+                stored = self._entry(origin, data)
             except CodecError as error:  # `get` reports it; this may run in any thread
                 is_of_later_version = isinstance(error, LaterVersionError)
-            stored = usable(stored_before, now=now, policy=self._policy)
+            stored = usable(stored, now=now, policy=self._policy)
             entry = change(stored)
             made.append(entry)
             if entry == stored or is_of_later_version:
@@ -158,13 +155,10 @@ class Entries:
             until = keep_until(entry, self._policy)
             return encode(entry), None if math.isinf(until) else until
 
-        async def commit(key: str) -> bool:
-            await self._store.update(key, change_bytes)
-            return True
-
-        is_kept = await self._call_store("update", origin, commit)
-        entry = made[-1] if made else change(None)
-        return entry, stored_before if is_kept else None
+        await self._call_store(
+            "update", origin, lambda key: self._store.update(key, change_bytes)
+        )
+        return made[-1] if made else change(None)
 
     async def delete(self, origin: str) -> None:
         """Delete the entry for `origin`; has no effect if the store fails."""

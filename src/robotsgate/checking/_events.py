@@ -6,14 +6,9 @@ This module is imported only by checkers with a listener and by `RobotsChecker.s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import anyio
-
-from robotsgate._flights import in_thread
 from robotsgate.caching._outcome import Answered, Failed
-from robotsgate.caching._rules_change import may_change_rules, rules_change
 from robotsgate.checking._reporting import LOGGER, Listener, Reporter
 from robotsgate.robotstxt._model import JSONValue
 
@@ -23,7 +18,6 @@ if TYPE_CHECKING:
     from robotsgate.caching._entry import Entry
     from robotsgate.caching._outcome import AccessResult, FailureKind, Outcome
     from robotsgate.caching._verdict import Reason
-    from robotsgate.robotstxt._robots_txt import RobotsTxt
 
 
 class Event(JSONValue):
@@ -81,6 +75,11 @@ class RobotsTxtFetched(Event):
         body_bytes: how many decoded bytes of the body were read, ≥ 0.
         elapsed_seconds: the duration of the fetch, ≥ 0.
         next_fetch_at: the earliest time for the next fetch, in epoch seconds.
+        file: the cached robots.txt after this fetch, decoded: the new one or, if the
+            fetch failed, the previous one. `None` if there is none. `as_dict` omits
+            both files.
+        previous_file: the cached robots.txt before this fetch; `None` if there was
+            none.
     """
 
     origin: str
@@ -93,6 +92,14 @@ class RobotsTxtFetched(Event):
     body_bytes: int
     elapsed_seconds: float
     next_fetch_at: float
+    file: bytes | None = field(repr=False)
+    previous_file: bytes | None = field(repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """See `Event.as_dict`; omits the files."""
+        values = Event.as_dict(self)
+        del values["file"], values["previous_file"]
+        return values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,32 +115,6 @@ class AccessChanged(Event):
     origin: str
     before: AccessResult
     after: AccessResult
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RulesChanged(Event):
-    """An origin's rules differ from the rules in the stored entry.
-
-    Rules are the URLs that an agent may fetch, its crawl-delay and its request rate;
-    without a file, there are no rules. Order, spelling, comments, sitemaps and usage
-    preferences are ignored. The rules for an agent have changed if
-    `before.get(token, before.get("*"))` differs from the same expression for `after`.
-    A hostile file is not compared if its groups overlap so much that merging them for
-    every agent would mean parsing over 500,000 characters more than the file
-    contains.
-
-    Attributes:
-        origin: the origin's key.
-        before: digests of the previous rules, keyed by lower-case product token, with
-            "*" for all other agents. A token with the same rules as "*" is omitted,
-            and so is "*" if it has no rules. Other versions of robotsgate may compute
-            different digests.
-        after: digests of the new rules.
-    """
-
-    origin: str
-    before: Mapping[str, str]
-    after: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,12 +134,7 @@ class StoreFailed(Event):
 
 
 CheckerEvent = (
-    FetchStarted
-    | FetchCancelled
-    | RobotsTxtFetched
-    | AccessChanged
-    | RulesChanged
-    | StoreFailed
+    FetchStarted | FetchCancelled | RobotsTxtFetched | AccessChanged | StoreFailed
 )
 
 
@@ -223,7 +199,6 @@ class EventReporter(Reporter):
         """
         super().__init__()
         self._listener: Listener[CheckerEvent] = Listener(on_event, logger=LOGGER)
-        self._one_at_a_time = anyio.CapacityLimiter(1)
 
     @property
     def event_failures(self) -> int:
@@ -248,7 +223,7 @@ class EventReporter(Reporter):
     ) -> None:
         """See `Reporter.report_fetch`."""
         super().report_fetch(entry, previous=previous, outcome=outcome, seconds=seconds)
-        self._tell_fetched(entry, outcome, seconds)
+        self._tell_fetched(entry, previous, outcome, seconds=seconds)
         if previous is not None and previous.access is not entry.access:
             self._listener.tell(
                 AccessChanged(
@@ -261,9 +236,16 @@ class EventReporter(Reporter):
     ) -> None:
         """See `Reporter.report_local_failure`."""
         super().report_local_failure(entry, failure, now=now, seconds=seconds)
-        self._tell_fetched(entry, failure, seconds)
+        self._tell_fetched(entry, entry, failure, seconds=seconds)
 
-    def _tell_fetched(self, entry: Entry, outcome: Outcome, seconds: float) -> None:
+    def _tell_fetched(
+        self,
+        entry: Entry,
+        previous: Entry | None,
+        outcome: Outcome,
+        *,
+        seconds: float,
+    ) -> None:
         body = outcome.body if isinstance(outcome, Answered) else b""
         self._listener.tell(
             RobotsTxtFetched(
@@ -281,27 +263,10 @@ class EventReporter(Reporter):
                 body_bytes=len(body),
                 elapsed_seconds=seconds,
                 next_fetch_at=entry.next_fetch_at,
+                file=_file(entry),
+                previous_file=_file(previous),
             )
         )
-
-    async def report_commit(
-        self,
-        before: Entry | None,
-        after: Entry,
-        *,
-        read: Callable[[bytes], RobotsTxt],
-    ) -> None:
-        """See `Reporter.report_commit`. Compares files in a worker thread."""
-        old, new = before and before.answer, after.answer
-        if not (old and new and may_change_rules(old, new)):
-            return
-        with anyio.CancelScope(shield=True):  # no other process reports this
-            work = partial(rules_change, old, new, read)
-            change = await in_thread(work, limiter=self._one_at_a_time)
-        if change is not None:
-            self._listener.tell(
-                RulesChanged(origin=after.origin, before=change[0], after=change[1])
-            )
 
     def report_store_failure(
         self, operation: str, origin: str, *, error: Exception, is_first: bool
@@ -311,3 +276,9 @@ class EventReporter(Reporter):
         self._listener.tell(
             StoreFailed(origin=origin, operation=operation, error=error)
         )
+
+
+def _file(entry: Entry | None) -> bytes | None:
+    if entry is None or entry.answer is None or entry.answer.packed is None:
+        return None
+    return entry.answer.packed.body

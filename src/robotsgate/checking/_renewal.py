@@ -363,7 +363,7 @@ class Renewals:
                     seconds=self._clock.monotonic() - monotonic,
                 )
             self._tell_fetch_end(key, outcome)
-            entry, previous, stored_before, outcome = await self._keep(
+            entry, previous, outcome = await self._keep(
                 key, outcome, looked_up, began_at=began_at
             )
         except BaseException:
@@ -378,8 +378,6 @@ class Renewals:
             outcome=outcome,
             seconds=self._clock.monotonic() - monotonic,
         )
-        read = partial(self._live.robots_txt, standing)
-        await self._reporter.report_commit(stored_before, entry, read=read)
         return Renewal(standing, is_fetched=True)
 
     def _pause(
@@ -415,14 +413,12 @@ class Renewals:
 
     async def _keep(
         self, key: str, outcome: Outcome, looked_up: Entry | None, *, began_at: float
-    ) -> tuple[Entry, Entry | None, Entry | None, Outcome]:
+    ) -> tuple[Entry, Entry | None, Outcome]:
         """Update the store.
 
         Returns:
-            The entry after the fetch; the entry before it; the previously stored entry,
-            or `None` if the store failed; and the outcome, which is a failure if
-            `outcome` could not be judged. Changed rules are reported only if the update
-            succeeds.
+            The entry after the fetch; the entry before it; and the outcome, which is a
+            failure if `outcome` could not be judged.
         """
         now = self._clock.now()
         looked_up = by_our_clock(looked_up, now=now)
@@ -444,11 +440,9 @@ class Renewals:
             entry, outcome = judge(outcome, rule)
             return entry
 
-        entry, stored_before = await self._entries.update(key, now, change)
+        entry = await self._entries.update(key, now, change)
         self._own.note(entry, now)
-        if key in self._forgotten:
-            stored_before = None
-        return entry, previous, stored_before, outcome
+        return entry, previous, outcome
 
     def _tell_fetch_end(self, key: Hashable, outcome: Outcome | None) -> None:
         end = self._fetch_ends.pop(key, None)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from robotsgate.caching._question import Question
     from robotsgate.caching._standing import StandingFor
     from robotsgate.checking._events import CheckerEvent, CheckerStats, Event
-    from robotsgate.robotstxt._robots_txt import RobotsTxt
 
 LOGGER = logging.getLogger("robotsgate.checker")
 
@@ -174,18 +173,6 @@ class Reporter:
                 entry.origin,
                 failure.error,
             )
-
-    async def report_commit(
-        self,
-        before: Entry | None,
-        after: Entry,
-        *,
-        read: Callable[[bytes], RobotsTxt],
-    ) -> None:
-        """Report that the store has replaced `before` with `after`.
-
-        `before` is `None` if it is unknown; `read` parses a file.
-        """
 
     def report_look_up(self, *, is_hit: bool) -> None:
         """Report a lookup of a current entry in the store."""

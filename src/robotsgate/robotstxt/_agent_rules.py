@@ -5,33 +5,21 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar
 
-from robotsgate.robotstxt._matcher import RuleSet
-from robotsgate.robotstxt._model import LineKind, Match, Rule, RuleKind
+from robotsgate.robotstxt._model import Match, Rule, RuleKind
 from robotsgate.robotstxt._octets import readable
-from robotsgate.robotstxt._parser import read
-from robotsgate.robotstxt._records import (
-    NO_RULES,
-    RuleLines,
-    first_crawl_delay,
-    first_request_rate,
-)
+from robotsgate.robotstxt._records import NO_RULES, RuleLines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from robotsgate.robotstxt._dialect import Grammar
+    from robotsgate.robotstxt._matcher import RuleSet
     from robotsgate.robotstxt._model import RequestRate
-    from robotsgate.robotstxt._parser import Outline, Section
+    from robotsgate.robotstxt._parser import Section
     from robotsgate.robotstxt._records import Other, Rate, Records
-
-# How many characters may be added to the length of the file by merging the sections of
-# each token. Parsing them takes up to 0.3 seconds. The maximum in 2,156 real files is
-# 5,515.
-_MAX_MORE_CHARACTERS = 500_000
 
 _Record = TypeVar("_Record", "Rate", "Other")
 
@@ -83,62 +71,6 @@ def spelt_rules(records: Records, grammar: Grammar) -> tuple[RuleLines, RuleLine
     allows = _spelt_lines(records.allows, records.allow_lines, grammar)
     folders = grammar.folders(allows.patterns)
     return disallows, _with_more(allows, folders) if folders else allows
-
-
-def rules_of_each_token(file: Outline, grammar: Grammar) -> Iterator[AgentRules] | None:
-    """The rules for each token on a user-agent line, without usage lines.
-
-    Tokens with the same sections follow each other and share one `RuleSet`. The result
-    is `None` if that of `tokens_by_sections` is.
-    """
-    combinations = tokens_by_sections(file)
-    if combinations is None:
-        return None
-    return chain.from_iterable(
-        _rules_of(tokens, file, grammar) for tokens in combinations
-    )
-
-
-def tokens_by_sections(file: Outline) -> list[list[str]] | None:
-    """The tokens on user-agent lines; those with the same sections share a list.
-
-    Returns:
-        `None` if the sections overlap so much that merging them for each token would
-        take too long.
-    """
-    by_sections: dict[tuple[int, ...], list[str]] = {}
-    for token, sections in file.by_token.items():
-        if token:
-            key = tuple(section.start for section, _ in sections)
-            by_sections.setdefault(key, []).append(token)
-    combinations = [*by_sections.values()]
-    characters = sum(
-        section.end - section.start
-        for tokens in combinations
-        for section, _ in file.by_token[tokens[0]]
-    )
-    if characters > len(file.text) + _MAX_MORE_CHARACTERS:
-        return None
-    return combinations
-
-
-def _rules_of(
-    tokens: Sequence[str], file: Outline, grammar: Grammar
-) -> Iterator[AgentRules]:
-    """The rules for each of `tokens`, which have the same sections."""
-    sections = [section for section, _ in file.by_token[tokens[0]]]
-    records = read(file, sections, grammar, others=())
-    rules = RuleSet(*spelt_rules(records, grammar))
-    delays = [one for one in records.rates if one[0] is LineKind.CRAWL_DELAY]
-    rates = [one for one in records.rates if one[0] is LineKind.REQUEST_RATE]
-    for token in tokens:
-        own = file.by_token[token]
-        yield AgentRules(
-            group=token,
-            rules=rules,
-            crawl_delay=first_crawl_delay(below_agent_lines(delays, own)),
-            request_rate=first_request_rate(below_agent_lines(rates, own)),
-        )
 
 
 def below_agent_lines(

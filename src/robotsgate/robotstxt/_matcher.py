@@ -182,15 +182,6 @@ class RuleSet:
         number -= len(self._disallows.patterns)
         return self._allows.written[number], True, self._allows.lines[number]
 
-    def effective(self) -> list[str]:
-        """The rules that can affect a result, as lines with normalized patterns."""
-        kinds = (("disallow", self._disallows), ("allow", self._allows))
-        written = ((kind, one) for kind, side in kinds for one in side.patterns)
-        rules = [(kind, one) for kind, one in written if one[0] in "/*"]
-        if not any(kind == "disallow" for kind, _ in rules):
-            return []  # allow rules alone change nothing
-        return [f"{kind}: {one}" for kind, one in rules]
-
     def is_same(self, other: RuleSet) -> bool:
         """Whether `other`, a rule set from the same file, has the same lines."""
         return (

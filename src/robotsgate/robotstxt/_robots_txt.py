@@ -15,7 +15,6 @@ from robotsgate.robotstxt._agent_rules import (
     AgentRules,
     below_agent_lines,
     rule_of,
-    rules_of_each_token,
     spelt_rules,
 )
 from robotsgate.robotstxt._dialect import RFC9309, Dialect, grammar_of
@@ -33,7 +32,7 @@ from robotsgate.robotstxt._usage_lines import (
 from robotsgate.urls._path import decisive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Never
 
     from robotsgate.robotstxt._dialect import Grammar
@@ -312,10 +311,6 @@ class RobotsTxt:
                 self._by_sections.clear()
             known = self._by_agent[tokens] = self._agent_rules(tokens)
         return known
-
-    def rules_of_each_token(self) -> Iterator[AgentRules] | None:
-        """See `_agent_rules.rules_of_each_token`."""
-        return rules_of_each_token(self._outline, self._grammar)
 
     @cached_property
     def _records(self) -> tuple[Records, ...]:
