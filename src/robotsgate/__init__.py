@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from robotsgate.checking._events import RobotsTxtFetched as RobotsTxtFetched
     from robotsgate.checking._events import StoreFailed as StoreFailed
     from robotsgate.checking._many import CheckResult as CheckResult
-    from robotsgate.checking._many import CheckResults as CheckResults
     from robotsgate.errors import InvalidProductTokenError as InvalidProductTokenError
     from robotsgate.errors import InvalidURLError as InvalidURLError
     from robotsgate.errors import RobotsError as RobotsError
@@ -119,7 +118,7 @@ _NAMES = {
         "AccessChanged CheckerEvent CheckerStats FetchCancelled FetchStarted"
         " RobotsTxtFetched StoreFailed"
     ),
-    "checking._many": "CheckResult CheckResults",
+    "checking._many": "CheckResult",
     "errors": (
         "InvalidProductTokenError InvalidURLError RobotsError StoreError"
         " TurnNotInTimeError UnsupportedError"

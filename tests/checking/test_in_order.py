@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import gc
-from contextlib import aclosing
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
-import anyio.lowlevel
-import anyio.to_thread
 import pytest
 
 from robotsgate import CheckResult, InvalidProductTokenError, InvalidURLError
-from robotsgate.testing import FakeSite
+from robotsgate.testing import FakeSite, ManualClock
 
 from .builders import (
     AGENT,
@@ -30,40 +26,25 @@ from .builders import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     import httpx
 
-    from robotsgate import RobotsChecker
+    from robotsgate import RobotsChecker, URLLike
 
 pytestmark = pytest.mark.anyio
 
 
-async def asynchronous(urls: Iterable[str]) -> AsyncGenerator[str, None]:
-    for url in urls:
-        await anyio.lowlevel.checkpoint()
-        yield url
-
-
-LAZY: list[Callable[[Iterable[str]], Any]] = [iter, asynchronous]
-
-
-@pytest.fixture(params=[list, *LAZY])
-def source_of(request: pytest.FixtureRequest) -> Callable[[Iterable[str]], Any]:
-    """A function that turns URLs into a source of each kind."""
-    source: Callable[[Iterable[str]], Any] = request.param
-    return source
-
-
 async def all_of(
-    checker: RobotsChecker, urls: Iterable[str] | AsyncIterable[str], **window: int
+    checker: RobotsChecker, urls: Iterable[str], **window: int
 ) -> list[CheckResult]:
     return [checked async for checked in checker.check_many(AGENT, urls, **window)]
 
 
+@pytest.mark.parametrize("source_of", [list, iter])
 @pytest.mark.parametrize("window", [1, 2, 1_000])
 async def test_results_are_in_order_and_explain_missing_verdicts(
-    source_of: Callable[[Iterable[str]], Any], window: int
+    source_of: Callable[[Iterable[str]], Iterable[str]], window: int
 ) -> None:
     site = site_of()
     urls = ["mailto:me", PRIVATE, f"{OTHER_ORIGIN}/a", "http://[::1", PUBLIC, PRIVATE]
@@ -82,13 +63,14 @@ async def test_results_are_in_order_and_explain_missing_verdicts(
 
 
 async def test_later_origins_are_fetched_while_the_first_is_slow() -> None:
-    site = GatedSite()
-    checker = checker_of(site)
+    site, clock = GatedSite(), ManualClock()
+    checker = checker_of(site, clock=clock)
     urls = [f"https://host{number}.example/" for number in range(9)]
     answers: list[str] = []
 
     async def work() -> None:
-        answers.extend(checked.url for checked in await all_of(checker, urls, window=5))
+        source = slowly(urls, clock)
+        answers.extend(one.url for one in await all_of(checker, source, window=5))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(work)
@@ -99,158 +81,45 @@ async def test_later_origins_are_fetched_while_the_first_is_slow() -> None:
     assert (under_way, answers) == (5, urls)
 
 
-@pytest.mark.parametrize("source_of", LAZY)
-async def test_no_more_than_the_window_is_read_ahead_from_an_endless_source(
-    source_of: Callable[[Iterable[str]], Any],
-) -> None:
-    read: list[str] = []
-
-    def endless() -> Iterable[str]:
-        for number in count():
-            read.append(f"{ORIGIN}/{number}")
-            yield read[-1]
-
-    checker = checker_of(site_of())
-    answers = checker.check_many(AGENT, source_of(endless()), window=10)
-
-    for number in range(100):
-        checked = await anext(answers)
-        await let_others_run()
-        assert checked.url == f"{ORIGIN}/{number}"
-        assert len(read) <= number + 1 + 10
+def slowly(urls: Iterable[str], clock: ManualClock) -> Iterator[str]:
+    """The `urls`, one a second."""
+    for url in urls:
+        clock.advance(1)
+        yield url
 
 
-async def test_source_may_depend_on_earlier_results() -> None:
-    """As in a crawl, whose frontier grows with the links in allowed pages."""
-    send, frontier = anyio.create_memory_object_stream[str](100)
-    send.send_nowait(f"{ORIGIN}/0")
-    visited = []
+@pytest.mark.parametrize("url", [PUBLIC, "mailto:me"])
+async def test_slow_source_does_not_delay_a_result_that_is_ready(url: str) -> None:
+    clock = ManualClock()
+    checker = checker_of(site_of(), clock=clock)
+    await checker.prefetch([ORIGIN])
+    began_at = clock.now()
 
-    async with send, frontier:
-        async for checked in checker_of(site_of()).check_many(AGENT, frontier):
-            visited.append(checked.url)
-            if len(visited) == 5:
-                break
-            send.send_nowait(f"https://host{len(visited)}.example/")
-
-    assert len(visited) == 5
-
-
-@pytest.mark.parametrize(
-    "is_slow", [True, False], ids=["during a fetch", "at a result"]
-)
-async def test_leaving_the_loop_leaves_nothing_behind(
-    source_of: Callable[[Iterable[str]], Any], *, is_slow: bool
-) -> None:
-    """Neither a task that reads the source, nor a warning from trio."""
-    site = GatedSite() if is_slow else FakeSite()
-    checker = checker_of(site)
-    source = source_of(f"https://host{number}.example/" for number in range(2_000))
-
-    with anyio.CancelScope() as scope:
-        async with anyio.create_task_group() as tasks:
-            if is_slow:
-                tasks.start_soon(let_others_run_and_cancel, scope)
-            async for _ in checker.check_many(AGENT, source, window=3):
-                break
-    await let_others_run()
-    reading = len(checker._sources)
-    gc.collect()
-    await checker.aclose()
-
-    assert scope.cancelled_caught is is_slow
-    assert reading == 0
-
-
-async def test_closed_iterator_reads_no_further_even_while_referenced(
-    source_of: Callable[[Iterable[str]], Any],
-) -> None:
-    checker = checker_of(FakeSite())
-    urls = [f"https://host{number}.example/" for number in range(100)]
-
-    async with aclosing(checker.check_many(AGENT, source_of(urls), window=3)) as every:
-        await anext(every)
-    reading = len(checker._sources)
-    await every.aclose()
-
-    assert reading == 0
-    assert [checked async for checked in every] == []
-
-
-async def test_closing_the_iterator_elsewhere_ends_a_waiting_loop() -> None:
-    send, receive = anyio.create_memory_object_stream[str]()
-    every = checker_of(FakeSite()).check_many(AGENT, receive)
-    answers: list[CheckResult] = []
-
-    async def work() -> None:
-        answers.extend([checked async for checked in every])
-
-    with send, receive:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(work)
-            await let_others_run()
-            await every.aclose()
-
-    assert answers == []
-
-
-async def test_iterator_dropped_by_another_thread_leaves_nothing_behind() -> None:
-    """The garbage collector can run in any thread."""
-    checker = checker_of(site_of())
-    iterators = [checker.check_many(AGENT, [PUBLIC] * 100, window=3)]
-    await anext(iterators[0])
-
-    await anyio.to_thread.run_sync(iterators.clear)
-    await let_others_run()
-
-    assert len(checker._sources) == 0
-
-
-async def let_others_run_and_cancel(scope: anyio.CancelScope) -> None:
-    await let_others_run()
-    scope.cancel()
-
-
-async def test_async_generator_is_closed_on_leaving_the_loop() -> None:
-    closed = []
-
-    async def source() -> AsyncGenerator[str, None]:
-        try:
-            for number in count():
-                yield f"{ORIGIN}/{number}"
-        finally:
-            closed.append(True)
-
-    async for _ in checker_of(site_of()).check_many(AGENT, source(), window=5):
+    async for _ in checker.check_many(AGENT, slowly([url, PRIVATE], clock)):
         break
-    await let_others_run()
 
-    assert closed == [True]
-
-
-async def test_stream_used_as_a_source_stays_open() -> None:
-    send, receive = anyio.create_memory_object_stream[str](10)
-    send.send_nowait(PUBLIC)
-    with send, receive:
-        async for _ in checker_of(site_of()).check_many(AGENT, receive):
-            break
-        await let_others_run()
-        send.send_nowait(PRIVATE)
-
-        assert receive.receive_nowait() == PRIVATE
+    assert clock.now() == began_at + 1
 
 
-@pytest.mark.parametrize("source_of", LAZY)
-async def test_exception_in_the_source_is_raised_after_earlier_results(
-    source_of: Callable[[Iterable[str]], Any],
-) -> None:
-    def broken() -> Iterable[str]:
+async def test_no_more_than_the_window_is_read_ahead_from_an_endless_source() -> None:
+    numbers = count()
+    urls = (f"{ORIGIN}/{number}" for number in numbers)
+    answers = checker_of(site_of()).check_many(AGENT, urls, window=10)
+
+    visited = [(await anext(answers)).url for _ in range(100)]
+
+    assert visited == [f"{ORIGIN}/{number}" for number in range(100)]
+    assert next(numbers) == 109
+
+
+async def test_exception_in_the_source_is_raised_after_earlier_results() -> None:
+    def broken() -> Iterator[str]:
         yield PUBLIC
         yield "mailto:me"
         message = "the file is gone"
         raise LookupError(message)
 
-    answers = checker_of(site_of()).check_many(AGENT, source_of(broken()))
+    answers = checker_of(site_of()).check_many(AGENT, broken())
     before = [await anext(answers), await anext(answers)]
 
     with pytest.raises(LookupError, match="the file is gone"):
@@ -268,27 +137,30 @@ async def test_cancelled_caller_can_continue_with_the_same_result() -> None:
         scope.cancel()
         await anext(answers)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(let_others_run_and_cancel, tasks.cancel_scope)
-        await anext(answers)
+        tasks.start_soon(anext, answers)
+        await let_others_run()
+        tasks.cancel_scope.cancel()
     site.gate.set()
 
     assert [checked.url async for checked in answers] == [PRIVATE, PUBLIC]
 
 
-async def test_second_task_at_the_same_time_is_refused() -> None:
-    """It would take the result that the first one is waiting for."""
+async def test_tasks_that_share_the_iterator_get_different_results() -> None:
     site = GatedSite()
     site.serve(ORIGIN, RULES)
     answers = checker_of(site).check_many(AGENT, [PRIVATE, PUBLIC])
+    urls: list[str | URLLike] = []
+
+    async def work() -> None:
+        urls.append((await anext(answers)).url)
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(anext, answers)
+        tasks.start_soon(work)
+        tasks.start_soon(work)
         await let_others_run()
-        with pytest.raises(RuntimeError, match="one task at a time"):
-            await anext(answers)
         site.gate.set()
 
-    assert [checked.url async for checked in answers] == [PUBLIC]
+    assert urls == [PRIVATE, PUBLIC]
 
 
 async def test_results_continue_after_one_raises() -> None:
@@ -317,22 +189,3 @@ async def test_invalid_arguments_and_closed_checkers_are_refused() -> None:
 
     with pytest.raises(RuntimeError, match="the checker is closed"):
         await all_of(checker, [PUBLIC])
-
-
-async def test_closing_the_checker_ends_the_loop() -> None:
-    send, receive = anyio.create_memory_object_stream[str]()
-    checker = checker_of(site_of())
-    errors = []
-
-    async def work() -> None:
-        with pytest.raises(RuntimeError) as caught:
-            await all_of(checker, receive)
-        errors.append(str(caught.value))
-
-    with send, receive:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(work)
-            await let_others_run()
-            await checker.aclose()
-
-    assert errors == ["the checker is closed"]

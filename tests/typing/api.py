@@ -24,7 +24,6 @@ from robotsgate import (
     CheckerEvent,
     CheckerStats,
     CheckResult,
-    CheckResults,
     Clock,
     DelayClamped,
     Diagnostic,
@@ -352,8 +351,6 @@ async def answers(url: httpx.URL) -> None:
             assert_type(checked.url, str | URLLike)
             assert_type(checked.verdict, Verdict | None)
             assert_type(checked.error, InvalidURLError | UnsupportedError | None)
-        async with aclosing(checker.check_many("Bot", [url])) as every:
-            assert_type(every, CheckResults)
         assert_type(await checker.robots_txt(url), RobotsTxt | None)
         assert_type(await checker.crawl_delay("Bot", url), float | None)
         assert_type(await checker.request_rate("Bot", url), RequestRate | None)

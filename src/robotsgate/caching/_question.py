@@ -122,12 +122,7 @@ def check_urls(
         is_agent = agent is not None and "://" not in shown.partition(" ")[0]
         hint = ": are the arguments swapped?" if is_agent else ""
         raise TypeError(f"expected several URLs, got the single {shown!r}{hint}")
-    is_async = isinstance(urls, AsyncIterable)
-    if not isinstance(urls, Iterable) and not (is_async and may_be_async):
-        hint = (
-            "; use check_many for an async iterable"
-            if is_async and agent is not None
-            else ""
-        )
+    expected = Iterable | AsyncIterable if may_be_async else Iterable
+    if not isinstance(urls, expected):
         shown = without_userinfo(repr(urls))
-        raise TypeError(f"expected several URLs, got {shown}{hint}")
+        raise TypeError(f"expected an iterable of URLs, got {shown}")

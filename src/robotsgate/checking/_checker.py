@@ -15,7 +15,6 @@ from os import PathLike
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from robotsgate._clock import SystemClock
-from robotsgate._flights import Flights
 from robotsgate.caching._live import LiveOrigins
 from robotsgate.caching._policy import Policy
 from robotsgate.caching._question import (
@@ -39,12 +38,12 @@ from robotsgate.stores.memory import MemoryStore
 from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from robotsgate._clock import Clock
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._events import CheckerEvent, CheckerStats
-    from robotsgate.checking._many import CheckResults
+    from robotsgate.checking._many import CheckResult
     from robotsgate.fetching._fetcher import Fetcher
     from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
     from robotsgate.robotstxt._headers import HeadersLike
@@ -159,7 +158,6 @@ class RobotsChecker:
             clock=clock,
             grammar=grammar,
         )
-        self._sources: Flights[bool] = Flights(others=self._renewals.flights)
 
     async def __aenter__(self) -> Self:
         """Return the checker; from now on, its own store keeps its connections open."""
@@ -178,7 +176,7 @@ class RobotsChecker:
         Callers that are waiting for a fetch, or need one afterwards, get a
         RuntimeError. Your client and store stay open. Can be called more than once.
         """
-        parts = (self._sources, self._renewals.flights, self._answers)
+        parts = (self._renewals.flights, self._answers)
         try:
             for part in parts:  # so callers cancelled below do not wait
                 part.close()
@@ -273,22 +271,19 @@ class RobotsChecker:
     def check_many(
         self,
         agent: str | Sequence[str],
-        urls: Iterable[str | URLLike] | AsyncIterable[str | URLLike],
+        urls: Iterable[str | URLLike],
         *,
         window: int = 1_000,
-    ) -> CheckResults:
+    ) -> AsyncIterator[CheckResult]:
         """Call `check` for any number of URLs and iterate over the results in order.
 
         While the first URL is pending, the checker reads further URLs and fetches their
-        robots.txt files. You can leave or cancel the loop at any time; if you keep the
-        iterator, reading continues until you call its `aclose`.
+        robots.txt files. You can leave or cancel the loop at any time.
 
         Args:
             agent: as in `can_fetch`.
-            urls: any iterable or async iterable, including an endless one. It is read
-                in another task, so an async iterable can depend on what you do with
-                earlier results. If `urls` is an async generator, it is closed
-                at the end of the loop.
+            urls: any iterable, including an endless one. It is read ahead, so it cannot
+                depend on earlier results, and it must not block for long.
             window: how many URLs to read ahead, ≥ 1.
 
         Raises:
@@ -298,14 +293,13 @@ class RobotsChecker:
             Exception: any exception from `urls`; raised while you iterate, after the
                 results for the URLs before it.
         """
-        check_urls(urls, agent=agent, may_be_async=True)
+        check_urls(urls, agent=agent)
         check_bound("window", window)
         return check_in_order(
             agent,
             urls,
             answers=self._answers,
             renewals=self._renewals,
-            sources=self._sources,
             window=window,
         )
 

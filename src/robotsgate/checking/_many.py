@@ -6,7 +6,7 @@ An invalid URL does not stop the others; it gets a result like any other URL.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
@@ -18,7 +18,6 @@ from robotsgate.urls._origin import Origin, URLLike, is_url_like
 
 if TYPE_CHECKING:
     from collections.abc import (
-        AsyncIterable,
         AsyncIterator,
         Awaitable,
         Callable,
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
         Sequence,
     )
 
-    from robotsgate._flights import Flights
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._answers import Answers
     from robotsgate.checking._renewal import Renewals
@@ -54,25 +52,6 @@ class CheckResult(NamedTuple):
     url: str | URLLike
     verdict: Verdict | None
     error: InvalidURLError | UnsupportedError | None
-
-
-class CheckResults(Protocol):
-    """The return type of `check_many`: an async iterator that can be closed."""
-
-    def __aiter__(self) -> AsyncIterator[CheckResult]:
-        """The iterator itself."""
-        ...
-
-    async def __anext__(self) -> CheckResult:
-        """The result for the next URL."""
-        ...
-
-    async def aclose(self) -> None:
-        """Stop reading and yielding results. Can be called more than once.
-
-        Running fetches continue, because they belong to the checker.
-        """
-        ...
 
 
 async def answer_each(
@@ -190,13 +169,12 @@ async def prefetch(
 
 def check_in_order(
     agent: str | Sequence[str],
-    urls: Iterable[_URL] | AsyncIterable[_URL],
+    urls: Iterable[_URL],
     *,
     answers: Answers,
     renewals: Renewals,
-    sources: Flights[bool],
     window: int,
-) -> CheckResults:
+) -> AsyncIterator[CheckResult]:
     """The results for `urls`, in order; up to `window` URLs are read ahead."""
     Agent.of(agent)
 
@@ -209,6 +187,11 @@ def check_in_order(
             return CheckResult(url, None, error)
         return question
 
+    def is_ready(prepared: Question | CheckResult) -> bool:
+        if isinstance(prepared, CheckResult):
+            return True
+        return renewals.current(prepared.origin) is not None
+
     async def answer(prepared: Question | CheckResult) -> CheckResult:
         if isinstance(prepared, CheckResult):
             return prepared
@@ -217,9 +200,9 @@ def check_in_order(
     return InOrder(
         urls,
         prepare=prepare,
+        is_ready=is_ready,
         answer=answer,
         window=window,
-        flights=sources,
         monotonic=answers.clock.monotonic,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 import anyio
@@ -27,7 +26,7 @@ from robotsgate.cli._shell import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from robotsgate import RobotsChecker, Verdict
 
@@ -99,35 +98,39 @@ class _Check:
 
     async def run(self, urls: Sequence[str]) -> Exit:
         """Print a verdict for each URL and agent, in order."""
-        first, *others = self._agents
-        source = self._urls_of_stdin() if urls in {(), ("-",)} else urls
         async with self._settings.checker() as checker:
-            results = checker.check_many(first, source, window=_WINDOW)
-            async with aclosing(results):
-                async for url, verdict, error in results:
-                    if verdict is None:
-                        self._report_trouble(str(error))
-                        continue
-                    await self._print(checker, verdict)
-                    for agent in others:
-                        await self._print(checker, await checker.check(agent, url))
+            if urls not in {(), ("-",)}:
+                await self._check(checker, urls)
+            else:
+                async for lines in LinesOfStdin():
+                    await self._check(checker, self._urls_in(lines))
         return worst(self._codes)
 
-    async def _urls_of_stdin(self) -> AsyncIterator[str]:
-        async for lines in LinesOfStdin():
-            for line in lines:
-                try:
-                    url = line.decode().strip()
-                except UnicodeDecodeError:
-                    self._report_trouble(f"expected a URL in UTF-8, got {line[:80]!r}")
-                    continue
-                if len(line) > LONGEST_LINE:
-                    self._report_trouble(
-                        f"expected a URL of at most {LONGEST_LINE} bytes,"
-                        f" got one that begins with {url[:80]!r}"
-                    )
-                elif url:
-                    yield url
+    async def _check(self, checker: RobotsChecker, urls: Iterable[str]) -> None:
+        first, *others = self._agents
+        results = checker.check_many(first, urls, window=_WINDOW)
+        async for url, verdict, error in results:
+            if verdict is None:
+                self._report_trouble(str(error))
+                continue
+            await self._print(checker, verdict)
+            for agent in others:
+                await self._print(checker, await checker.check(agent, url))
+
+    def _urls_in(self, lines: Iterable[bytes]) -> Iterator[str]:
+        for line in lines:
+            try:
+                url = line.decode().strip()
+            except UnicodeDecodeError:
+                self._report_trouble(f"expected a URL in UTF-8, got {line[:80]!r}")
+                continue
+            if len(line) > LONGEST_LINE:
+                self._report_trouble(
+                    f"expected a URL of at most {LONGEST_LINE} bytes,"
+                    f" got one that begins with {url[:80]!r}"
+                )
+            elif url:
+                yield url
 
     def _report_trouble(self, message: str) -> None:
         self._codes.add(Exit.TROUBLE)

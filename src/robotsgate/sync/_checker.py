@@ -23,7 +23,14 @@ from robotsgate import Dialect, Policy, SystemClock
 from robotsgate import RobotsChecker as _AsyncRobotsChecker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import (
+        AsyncIterator,
+        Callable,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
     from os import PathLike
 
     from robotsgate import (
@@ -32,7 +39,6 @@ if TYPE_CHECKING:
         CheckerEvent,
         CheckerStats,
         CheckResult,
-        CheckResults,
         Clock,
         Fetcher,
         HeadersLike,
@@ -245,18 +251,10 @@ class RobotsChecker:
             raise RuntimeError("the checker is closed, or belongs to another process")
         return self._way_in
 
-    def _each(self, results: CheckResults) -> Iterator[CheckResult]:
-        try:
+    def _each(self, results: AsyncIterator[CheckResult]) -> Iterator[CheckResult]:
+        with suppress(StopAsyncIteration):
             while True:
-                try:
-                    yield self._portal.call(results.__anext__)
-                except StopAsyncIteration:
-                    return
-        finally:
-            # Raised in the event loop's own thread, and after the loop has ended; in
-            # both cases there is nothing to do.
-            with suppress(RuntimeError):
-                self._portal.start_task_soon(results.aclose)
+                yield self._portal.call(results.__anext__)
 
 
 _OPEN: WeakSet[RobotsChecker] = WeakSet()
