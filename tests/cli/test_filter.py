@@ -50,18 +50,17 @@ def test_allowed_urls_are_printed_in_input_order(
 def test_lines_stay_in_order_if_their_origins_do_not_fit_in_memory(
     program: Callable[..., Result],
     serve: Callable[..., LoopbackServer],
-    monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("robotsgate.cli._filter._MOST_ORIGINS", 1)
-    monkeypatch.setattr("robotsgate.cli._line_filter._LINES_FOR_A_LOOK", 1)
-    monkeypatch.setattr("robotsgate.cli._line_filter._MOST_LINES_FOR_A_RELOAD", 10_000)
     servers = [serve(Reply(body=_BODY)) for _ in range(3)]
     lines = [f"{servers[n % 3].url}/{'xp'[n % 2]}{n:0500}" for n in range(2_000)]
     rejected = tmp_path / "rejected"
 
     stdin = "\n".join(lines).encode()
-    result = program("filter", "-a", "a", "--rejected", rejected, stdin=stdin)
+    result = program(
+        *("filter", "-a", "a", "--max-origins", "1", "--rejected", rejected),
+        stdin=stdin,
+    )
 
     assert result.stdout.splitlines() == lines[::2]
     rows = [row.split("\t")[0] for row in rejected.read_text().splitlines()]
@@ -90,18 +89,14 @@ def test_rejected_lines_have_their_reasons(
     ]
 
 
-@pytest.mark.parametrize("max_reasons", [1, 30_000])
 @pytest.mark.parametrize("is_json", [False, True], ids=["text", "json"])
 def test_rejected_lines_have_the_same_reasons_as_in_check(
     program: Callable[..., Result],
     serve: Callable[..., LoopbackServer],
-    monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    max_reasons: int,
     *,
     is_json: bool,
 ) -> None:
-    monkeypatch.setattr("robotsgate.cli._filter._MOST_REASONS", max_reasons)
     servers = [serve(Reply(body=_BODY + b"Disallow: /q\n")) for _ in range(2)]
     urls = [f"{servers[n % 2].url}/{'pqr'[n % 3]}{n}" for n in range(18)]
     refused = [url for url in urls if "/r" not in url]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from logging import DEBUG
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
@@ -86,50 +86,6 @@ class Answers:
         origin's key, or has several readings; the agent or origin is not in memory, or
         is past its `usable_until`; or the lookup would take too long.
         """
-        known = self._rules_and_target(agent, url)
-        if known is None:
-            return None
-        rules, target = known
-        rules.is_used = True
-        answer = rules.rules.allows_at_once(target)
-        if not answer:
-            if (
-                answer is None
-                or target == ROBOTS_TXT_PATH
-                or LOGGER.isEnabledFor(DEBUG)
-            ):
-                return None  # the slower path decides and logs
-            self._reporter.disallowed[rules.refusal] += 1
-            return False
-        self._reporter.allowed += 1
-        return True
-
-    def refusal_key(
-        self, agent: str | Sequence[str], url: str | URLLike
-    ) -> tuple[object, ...] | None:
-        """A key shared by URLs whose refusals differ only in the URL.
-
-        `None` if `url` is not disallowed, or if `at_once` would return `None`.
-        """
-        known = self._rules_and_target(agent, url)
-        if known is None:
-            return None
-        rules, target = known
-        if target == ROBOTS_TXT_PATH or len(target) > rules.rules.quick_length:
-            return None
-        number = rules.rules.decisive(target)
-        if number is None or rules.rules.is_allow(number):
-            return None
-        text = cast("str", url)  # other types have no rules here
-        return agent, text[: text.index("/", 8)], rules.usable_from, number
-
-    def _rules_and_target(
-        self, agent: str | Sequence[str], url: str | URLLike
-    ) -> tuple[StandingFor, str] | None:
-        """The rules for `agent` at the origin of `url`, and the target in `url`.
-
-        `None` unless two dictionary lookups are enough.
-        """
         try:
             slash = url.index("/", 8)  # type: ignore[union-attr]  # EAFP: not a str
             rules = self._by_agent[agent][url[:slash]]  # type: ignore[index]  # a list
@@ -148,7 +104,19 @@ class Answers:
             if len(several) > 1:
                 return None
             target = several[0]
-        return rules, target
+        rules.is_used = True
+        answer = rules.rules.allows_at_once(target)
+        if not answer:
+            if (
+                answer is None
+                or target == ROBOTS_TXT_PATH
+                or LOGGER.isEnabledFor(DEBUG)
+            ):
+                return None  # the slower path decides and logs
+            self._reporter.disallowed[rules.refusal] += 1
+            return False
+        self._reporter.allowed += 1
+        return True
 
     def from_memory(self, question: Question) -> bool | None:
         """The result if it can be found quickly in memory, otherwise `None`."""

@@ -51,7 +51,7 @@ _PUT = """
     WHERE ifnull(excluded.date, -1) >= ifnull(date, -1)
 """
 _GET = """
-    SELECT rowid, status, head, body, date FROM capture
+    SELECT status, head, body, date FROM capture
     WHERE origin = ? ORDER BY number
 """
 
@@ -81,7 +81,6 @@ class Captures(AbstractContextManager["Captures"]):
     """robots.txt captures in an anonymous temporary file.
 
     Attributes:
-        reloads: see `Answerer.reloads`.
         are_complete: whether all files were read to their end.
     """
 
@@ -98,10 +97,8 @@ class Captures(AbstractContextManager["Captures"]):
         self._database = sqlite3.connect("")
         self._database.executescript(_CREATE)
         self._numbers = count()
-        self._was_loaded = bytearray()  # indexed by each origin's first row
         self._max_origins = max_origins
         self._dates: dict[str, float | None] = {}
-        self.reloads = 0
         self.are_complete = True
 
     def __exit__(self, *exc_info: object) -> None:
@@ -118,8 +115,6 @@ class Captures(AbstractContextManager["Captures"]):
             counts = self._read(file, as_of=responses.as_of)
             if not self._is_quiet:
                 note(f"{printable(file)}: {_text_of(counts)}")
-        (rows,) = self._database.execute("SELECT max(rowid) FROM capture").fetchone()
-        self._was_loaded = bytearray(1 + (rows or 0))
 
     async def can_fetch_many(
         self, agent: str | tuple[str, ...], urls: Sequence[str]
@@ -191,11 +186,8 @@ class Captures(AbstractContextManager["Captures"]):
         rows = self._database.execute(_GET, [origin]).fetchall()
         if not rows:
             return None
-        first = rows[0][0]
-        self.reloads += self._was_loaded[first]
-        self._was_loaded[first] = True
         captures = []
-        for _, status, head, body, fetched_at in rows:
+        for status, head, body, fetched_at in rows:
             headers, redirects = json.loads(head)
             captures.append(
                 ArchivedResponse(status or None, headers, body, redirects, fetched_at)

@@ -1,6 +1,5 @@
 """`robotsgate filter`: filters a list of URLs down to those an agent may fetch.
 
-`_line_filter` decides which lines are processed together; this module checks them.
 `check_many` would be slower, because it creates a verdict for each URL.
 """
 
@@ -8,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import dataclass, field
 from functools import partial
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
@@ -18,25 +18,20 @@ import click
 from robotsgate import InvalidURLError, Origin, RobotsTxt, UnsupportedError
 from robotsgate.caching import printable
 from robotsgate.cli._captures import Captures, responses_options
-from robotsgate.cli._line_filter import LineFilter
 from robotsgate.cli._options import Settings, agent_of, fetching_options
 from robotsgate.cli._progress import Counts, progress
-from robotsgate.cli._shell import LONGEST_LINE, Exit, tell_raw
+from robotsgate.cli._shell import LONGEST_LINE, Exit, LinesOfStdin, tell_raw
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Iterable
+
+    from anyio.streams.memory import MemoryObjectReceiveStream
 
     from robotsgate import RobotsChecker
     from robotsgate.cli._captures import Responses
 
-# With this many real files, the whole program takes 122 MiB; a hostile file takes at
-# most 32 KiB. The remaining origins are in a store in a temporary file, so that no
-# origin is fetched twice.
-_MOST_ORIGINS = 10_000
-
-# This many reasons of typical length take 10 MiB.
-_MOST_REASONS = 30_000
-_LONGEST_REASON = 500
+# A batch is 64 KiB long, and takes ten times as much memory during processing.
+_BATCHES_AHEAD = 3
 
 # The first byte of a result. The rest is the line itself, or its text for the
 # --rejected file.
@@ -65,6 +60,16 @@ _ALLOWED, _DISALLOWED, _WITHOUT_URL, _UNKNOWN = b"+", b"-", b"?", b"~"
     metavar="NAME",
     help="The field of a JSON object that contains the URL.",
 )
+@click.option(
+    "--max-origins",
+    type=click.IntRange(min=1),
+    # With this many real files, the whole program takes 122 MiB; a hostile file takes
+    # at most 32 KiB.
+    default=10_000,
+    show_default=True,
+    metavar="N",
+    help="How many sites' parsed files to keep in memory.",
+)
 @responses_options
 @fetching_options
 def filter_(
@@ -73,16 +78,17 @@ def filter_(
     rejected: IO[bytes] | None,
     is_json: bool,
     url_field: str,
+    max_origins: int,
     responses: Responses | None,
     unknown: IO[bytes] | None,
     settings: Settings,
 ) -> Exit:
     """Print the URLs from stdin that AGENT may fetch.
 
-    The URLs keep their order. With more than 10,000 sites, this is fastest if the URLs
-    are grouped by site. Lines without a URL are counted and skipped, and the exit code
-    is then 1. With --store, a later run can reuse the fetched files; without it, they
-    are kept in a temporary folder.
+    The URLs keep their order. With more sites than --max-origins, group the URLs by
+    site, because each change of site then takes time. Lines without a URL are counted
+    and skipped, and the exit code is then 1. With --store, a later run can reuse the
+    fetched files; without it, they are kept in a temporary folder.
 
     With --responses, archived responses are used instead of fetching. URLs on sites
     without an archived response are neither allowed nor rejected, and the exit code is
@@ -105,11 +111,12 @@ def filter_(
         rejected=rejected,
         unknown=unknown,
         url_field=url_field if is_json else None,
+        max_origins=max_origins,
     )
     if responses is None:
         anyio.run(work.run, settings)
     else:
-        with Captures(settings, max_origins=_MOST_ORIGINS) as captures:
+        with Captures(settings, max_origins=max_origins) as captures:
             captures.read(responses)
             anyio.run(work.run, settings, captures)
             if not captures.are_complete:
@@ -133,6 +140,7 @@ class _Filter:
         rejected: IO[bytes] | None,
         unknown: IO[bytes] | None,
         url_field: str | None,
+        max_origins: int,
     ) -> None:
         """Prepare a run; nothing is read yet.
 
@@ -142,44 +150,40 @@ class _Filter:
             unknown: the file for lines without an archived response, or `None`.
             url_field: the JSON field that contains the URL; `None` if each line is a
                 URL.
+            max_origins: the maximum number of origins that a checker keeps in memory.
         """
         self._agent = agent
         self._rejected = rejected
         self._unknown = unknown
         self._url_field = url_field
+        self._max_origins = max_origins
         self.counts = Counts()
 
     async def run(self, settings: Settings, captures: Captures | None = None) -> None:
         """Filter stdin to stdout, using `captures` or, without them, a checker."""
-        with (
-            TemporaryDirectory(prefix="robotsgate-") as folder,
-            progress(self.counts, is_quiet=settings.is_quiet) as show,
-        ):
+        with progress(self.counts, is_quiet=settings.is_quiet) as show:
             if captures is not None:
                 self.counts.unknown = 0
-                await self._answer_by(captures, show, folder=folder)
+                await self._answer_by(captures, show)
                 return
-            store = f"sqlite:///{folder}/robots.db"
-            async with settings.checker(
-                store=store, max_origins=_MOST_ORIGINS
-            ) as checker:
+            with TemporaryDirectory(prefix="robotsgate-") as folder:
+                async with settings.checker(
+                    # Origins that do not fit in memory must not be fetched twice.
+                    store=f"sqlite:///{folder}/robots.db",
+                    max_origins=self._max_origins,
+                ) as checker:
 
-                def show_fetches() -> None:
-                    stats = checker.stats
-                    self.counts.fetches = stats.fetches
-                    self.counts.failures = stats.unreachable + stats.refused
-                    show()
+                    def show_fetches() -> None:
+                        stats = checker.stats
+                        self.counts.fetches = stats.fetches
+                        self.counts.failures = stats.unreachable + stats.refused
+                        show()
 
-                await self._answer_by(checker, show_fetches, folder=folder)
+                    await self._answer_by(checker, show_fetches)
 
     async def _answer_by(
-        self, source: RobotsChecker | Captures, show: Callable[[], None], *, folder: str
+        self, source: RobotsChecker | Captures, show: Callable[[], None]
     ) -> None:
-        def take(results: list[bytes], position: int) -> None:
-            self._print(results)
-            self.counts.position = position
-            show()
-
         answers = _Answers(
             source,
             self._agent,
@@ -187,10 +191,33 @@ class _Filter:
             has_reasons=self._rejected is not None,
         )
         try:
-            await LineFilter(answers, take, folder=folder).run()
+            await self._answer_stdin(answers, show)
         except BaseExceptionGroup as group:
             # Not `except*`: Python 3.11.2 would wrap this `raise` in a group, too.
             raise (group.subgroup(OSError) or group).exceptions[0] from group
+
+    async def _answer_stdin(self, answers: _Answers, show: Callable[[], None]) -> None:
+        """Process a few batches at a time and print their results in order."""
+        send, receive = anyio.create_memory_object_stream[_Batch](_BATCHES_AHEAD)
+        # `receive` is closed last: otherwise, a batch that can no longer be received
+        # would cause an additional error.
+        async with receive, anyio.create_task_group() as tasks:
+            tasks.start_soon(self._print_all, receive, show)
+            stdin = LinesOfStdin()
+            async with send:
+                async for lines in stdin:
+                    batch = _Batch(lines, position=stdin.bytes_read)
+                    tasks.start_soon(batch.answer_by, answers)
+                    await send.send(batch)
+
+    async def _print_all(
+        self, batches: MemoryObjectReceiveStream[_Batch], show: Callable[[], None]
+    ) -> None:
+        async for batch in batches:
+            await batch.answered_event.wait()
+            self._print(batch.results)
+            self.counts.position = batch.position
+            show()
 
     def _print(self, results: list[bytes]) -> None:
         kinds = Counter([result[:1] for result in results])
@@ -210,8 +237,22 @@ class _Filter:
                 file.flush()  # raises if the disk is full
 
 
+@dataclass(slots=True)
+class _Batch:
+    """A batch of lines, the position in stdin where they end, and their results."""
+
+    lines: list[bytes]
+    position: int
+    results: list[bytes] = field(default_factory=list)
+    answered_event: anyio.Event = field(default_factory=anyio.Event)
+
+    async def answer_by(self, answers: _Answers) -> None:
+        self.results = await answers.answer(self.lines)
+        self.answered_event.set()
+
+
 class _Answers:
-    """An `Answerer` that checks lines with a checker or with captures."""
+    """Checks lines with a checker or with captures."""
 
     def __init__(
         self,
@@ -224,8 +265,7 @@ class _Answers:
         """Check lines for `agent` using `source`.
 
         Args:
-            source: the checker or captures, with at most `_MOST_ORIGINS` origins in
-                memory.
+            source: the checker or captures.
             agent: the crawler.
             url_field: as in `_Filter`.
             has_reasons: whether the results for rejected lines include the reason.
@@ -238,30 +278,12 @@ class _Answers:
         if isinstance(source, Captures):
             self._dated = None if url_field is None else source.dated
             self._raise_unless_url: Callable[[str], object] = Origin.from_url
-            self._refusal_key: Callable[..., Hashable] = lambda *_: None
         else:
-            # Neither of these has to parse most URLs.
+            # Does not have to parse most URLs.
             self._raise_unless_url = partial(source.peek, agent)
-            self._refusal_key = source._answers.refusal_key  # noqa: SLF001 (same package)
-        # Verdicts as dicts or as text, by refusal key unless that is `None`.
-        self._reasons: dict[Hashable, Any] = {}
-
-    @property
-    def reloads(self) -> int:
-        """See `Answerer.reloads`; always 0 until the in-memory cache is full."""
-        if isinstance(self._source, Captures):
-            return self._source.reloads
-        stats = self._source.stats
-        loads = stats.fetches + stats.store_hits
-        return max(0, min(stats.store_hits, loads - _MOST_ORIGINS))
-
-    def origin_of(self, line: bytes) -> str:
-        """See `Answerer.origin_of`."""
-        url, _ = self._question(line)
-        return url[: url.find("/", 8)]
 
     async def answer(self, lines: Iterable[bytes]) -> list[bytes]:
-        """See `Answerer.answer`."""
+        r"""A result for each non-blank line; no result contains b"\n"."""
         lines = [line for line in map(bytes.strip, lines) if line]
         questions = [self._question(line) for line in lines]
         urls = [url for url, _ in questions]
@@ -324,17 +346,7 @@ class _Answers:
         return kind + row
 
     async def _reason(self, url: str) -> Any:  # noqa: ANN401 (JSON types)
-        """The verdict for `url` as text or JSON types, cached for similar URLs."""
-        key = self._refusal_key(self._agent, url)
-        reason = self._reasons.get(key)
-        if reason is not None:
-            return reason if self._url_field is None else {**reason, "url": url}
+        """The verdict for `url` as text or JSON types."""
         # Never `None`, because only a URL with a response can be rejected.
         verdict: Any = await self._source.check(self._agent, url)
-        text = printable(str(verdict))
-        reason = text if self._url_field is None else verdict.as_dict()
-        if key is not None and len(text) <= _LONGEST_REASON:
-            if len(self._reasons) >= _MOST_REASONS:
-                self._reasons.clear()
-            self._reasons[key] = reason
-        return reason
+        return printable(str(verdict)) if self._url_field is None else verdict.as_dict()

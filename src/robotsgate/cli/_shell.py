@@ -149,7 +149,7 @@ def note(text: str) -> None:
         sys.stderr.write(f"{text}\n")
 
 
-BLOCK_BYTES = 65_536
+_BLOCK_BYTES = 65_536
 
 LONGEST_LINE = 2**20
 """In bytes; a longer line is treated as having no URL."""
@@ -163,29 +163,26 @@ class LinesOfStdin(AsyncIterator[list[bytes]]):
 
     Attributes:
         bytes_read: the number of bytes read so far.
-        seconds_waited: the total time spent waiting for input.
-        is_over: whether stdin is exhausted.
     """
 
     def __init__(self) -> None:
         """Prepare to read stdin; nothing is read yet."""
         self.bytes_read = 0
-        self.seconds_waited = 0.0
-        self.is_over = False
+        self._is_over = False
         self._source = cast("BufferedReader", sys.stdin.buffer)
         self._rest = b""
         self._can_wait = True
 
     async def __anext__(self) -> list[bytes]:
         """Return the next lines. It is safe to call this again after a cancellation."""
-        while not self.is_over:
+        while not self._is_over:
             await self._wait()
-            block = self._source.read1(BLOCK_BYTES)
+            block = self._source.read1(_BLOCK_BYTES)
             self.bytes_read += len(block)
-            self.is_over = not block
+            self._is_over = not block
             *lines, rest = (self._rest + block).split(b"\n")
             self._rest = rest[: LONGEST_LINE + 1]
-            if self.is_over and rest:
+            if self._is_over and rest:
                 return [rest]
             if lines:
                 return lines
@@ -194,10 +191,7 @@ class LinesOfStdin(AsyncIterator[list[bytes]]):
     async def _wait(self) -> None:
         if not self._can_wait:
             return
-        began_at = anyio.current_time()
         try:
             await anyio.wait_readable(self._source.fileno())
         except OSError:  # stdin is a file, which is always readable
             self._can_wait = False
-        finally:
-            self.seconds_waited += anyio.current_time() - began_at
