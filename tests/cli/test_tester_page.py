@@ -56,8 +56,8 @@ _TIMEOUT_SECONDS = 20
 
 @pytest.fixture(scope="module")
 def page() -> Iterator[str]:
-    """The URL of the page, with private addresses allowed."""
-    with running("serve", "--port", "0", "--allow-private") as process:
+    """The URL of the page."""
+    with running("serve", "--port", "0") as process:
         yield process.stdout.readline().decode().strip()
         process.terminate()
 

@@ -6,7 +6,7 @@ import functools
 import logging
 import math
 import sys
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,9 +27,9 @@ from robotsgate import (
 from robotsgate.caching import printable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
-    from robotsgate import CheckerEvent
+    from robotsgate import CheckerEvent, sync
 
 
 _Result = TypeVar("_Result")
@@ -64,19 +64,6 @@ class Settings:
     is_quiet: bool
 
     @asynccontextmanager
-    async def client(self) -> AsyncIterator[httpx.AsyncClient | None]:
-        """The client for the proxy; `None` if there is no proxy."""
-        if self.proxy is None:
-            yield None
-            return
-        try:
-            client = httpx.AsyncClient(proxy=self.proxy, trust_env=False)
-        except (ValueError, ImportError, httpx.InvalidURL) as error:
-            raise click.BadParameter(str(error), param_hint="--proxy") from error
-        async with client:
-            yield client
-
-    @asynccontextmanager
     async def checker(
         self,
         *,
@@ -91,9 +78,9 @@ class Settings:
             max_origins: the maximum number of parsed files to keep in memory, ≥ 1.
             on_event: as in `RobotsChecker`.
         """
-        async with AsyncExitStack() as stack:
-            client = await stack.enter_async_context(self.client())
-            try:
+        client = self._client()
+        async with nullcontext() if client is None else client:
+            with _usage_errors():
                 checker = RobotsChecker(
                     user_agent=self.user_agent,
                     client=client,
@@ -103,9 +90,38 @@ class Settings:
                     max_origins=max_origins,
                     on_event=on_event,
                 )
-            except ValueError as error:
-                raise click.UsageError(str(error)) from error
-            yield await stack.enter_async_context(checker)
+            async with checker:
+                yield checker
+
+    def blocking_checker(self) -> sync.RobotsChecker:
+        """A blocking checker with these settings, which the caller closes."""
+        from robotsgate import sync  # noqa: PLC0415 (only `serve` needs it)
+
+        with _usage_errors():
+            return sync.RobotsChecker(
+                user_agent=self.user_agent,
+                client=self._client(),
+                store=self.store,
+                policy=self.policy,
+                dialect=self.dialect,
+            )
+
+    def _client(self) -> httpx.AsyncClient | None:
+        """The client for the proxy; `None` if there is no proxy."""
+        if self.proxy is None:
+            return None
+        try:
+            return httpx.AsyncClient(proxy=self.proxy, trust_env=False)
+        except (ValueError, ImportError, httpx.InvalidURL) as error:
+            raise click.BadParameter(str(error), param_hint="--proxy") from error
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 _FETCHING = (

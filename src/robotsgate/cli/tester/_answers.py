@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from robotsgate.caching import printable
@@ -25,7 +26,7 @@ _LONGEST_NAME = 2_000
 _MOST_PASTED_LINES = 50_000
 _MOST_PASTED_BYTES = 2**20
 
-# More would only fill up the page and the server's memory.
+# More would only fill up the page.
 _MOST_LINES = 5_000
 _MOST_FINDINGS = 1_000
 _LONGEST_REASON = 2_000
@@ -105,6 +106,17 @@ class Query:
         )
 
 
+def about_text(query: Query) -> dict[str, Any]:
+    """The pasted file and the result of each check."""
+    files = _in_each_dialect(query.text or "")
+    answers = [
+        answer
+        for path, agent in product(query.paths, query.agents)
+        for answer in _answers_in(files, agent, path)
+    ]
+    return shown_file(files[0]) | {"answers": answers, "source": None}
+
+
 def shown_file(robots: RobotsTxt) -> dict[str, Any]:
     """The first lines of a file and the first lint findings about it."""
     findings = about_file(robots, most=_MOST_FINDINGS)
@@ -119,14 +131,14 @@ def shown_file(robots: RobotsTxt) -> dict[str, Any]:
     }
 
 
-def in_each_dialect(text: str) -> list[RobotsTxt]:
+def _in_each_dialect(text: str) -> list[RobotsTxt]:
     """A pasted file, parsed in each dialect."""
     # Bytes, because a str that is a URL causes a warning.
     body = text.encode("utf-8", "surrogatepass")
     return [RobotsTxt.parse(body, dialect=dialect) for dialect in _DIALECTS]
 
 
-def answers_in(
+def _answers_in(
     files: Iterable[RobotsTxt], agent: str, path: str
 ) -> list[dict[str, Any]]:
     """A check's results: one if all dialects agree, otherwise one per dialect."""
