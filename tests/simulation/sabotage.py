@@ -161,8 +161,8 @@ def forget_skips_the_store(patch: pytest.MonkeyPatch) -> None:
 def store_is_not_written(patch: pytest.MonkeyPatch) -> None:
     async def update(
         _self: object, _origin: str, _now: float, change: Callable[[None], Entry]
-    ) -> tuple[Entry, None]:
-        return change(None), None
+    ) -> Entry:
+        return change(None)
 
     patch.setattr(Entries, "update", update)
 
