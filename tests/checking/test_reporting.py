@@ -321,7 +321,8 @@ async def test_bug_while_judging_closes_one_origin_and_is_logged(
         OTHER_ORIGIN: (200, None),
     }
     assert checker.stats.store_failures == 0
-    (record,) = caplog.records
+    # Another logger may warn, once per process.
+    (record,) = (one for one in caplog.records if one.name == "robotsgate.checker")
     assert (record.name, record.levelname) == ("robotsgate.checker", "ERROR")
     assert ORIGIN in record.getMessage()
     assert record.exc_info is not None
