@@ -139,6 +139,7 @@ def test_check_host_looks_only_at_the_text_of_the_host(
         ("x.localhost", "127.0.0.1"),
         ("example.com", None),
         ("notlocalhost", None),
+        ("server1", None),
         ("", None),
     ],
 )

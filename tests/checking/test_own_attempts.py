@@ -16,9 +16,12 @@ import pytest
 from robotsgate import (
     AccessResult,
     FailureKind,
+    FetchedResponse,
     FetchFailedError,
     MemoryStore,
+    Origin,
     Policy,
+    RobotsChecker,
     RobotsTxtFetched,
 )
 from robotsgate.testing import FakeSite, ManualClock
@@ -32,6 +35,8 @@ from .builders import (
     PRIVATE,
     PUBLIC,
     ROBOTS_TXT,
+    RULES,
+    GatedSite,
     LeaseStore,
     checker_of,
     let_others_run,
@@ -39,6 +44,8 @@ from .builders import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from robotsgate import CheckerEvent
 
 pytestmark = pytest.mark.anyio
@@ -374,3 +381,52 @@ async def test_own_failures_are_reported_but_logged_once_a_minute(
         " FetchFailedError: [Errno 24] no file"
         for number in (0, 10)
     ]
+
+
+class RedirectingSite:
+    """Redirects `ORIGIN` elsewhere, where our own machine fails."""
+
+    async def get(
+        self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
+    ) -> FetchedResponse:
+        del headers, max_bytes
+        if url != ROBOTS_TXT:
+            raise FetchFailedError("no file", kind=LOCAL)
+        location = [("Location", f"{OTHER_ORIGIN}/robots.txt")]
+        return FetchedResponse(status=301, headers=location, body=b"", is_decoded=True)
+
+
+async def test_own_failure_after_a_redirect_tells_that_a_request_was_sent() -> None:
+    """A gate must not give the turn for that request back as unused."""
+    checker = RobotsChecker(user_agent=AGENT, client=RedirectingSite())
+    origin = Origin.from_url(ORIGIN)
+
+    flight = checker._renewals.begin(origin)
+    fetch_end = checker._renewals.fetch_end(origin)
+    await flight.result()
+
+    assert fetch_end.outcome is not None
+    assert len(fetch_end.outcome.redirects) == 1
+
+
+async def test_copy_forgotten_during_an_own_failure_is_not_used() -> None:
+    clock, site = ManualClock(), GatedSite()
+    site.serve(ORIGIN, RULES)
+    site.gate.set()
+    checker = checker_of(site, clock=clock)
+    await checker.refresh(ORIGIN)
+    clock.advance(DAY)
+    site.gate = anyio.Event()
+    site.fail(ORIGIN, FetchFailedError("no file", kind=LOCAL))
+    allowed = []
+
+    async def check() -> None:
+        allowed.append(await checker.can_fetch(AGENT, PUBLIC))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(check)
+        await let_others_run()
+        await checker.forget(ORIGIN)
+        site.gate.set()
+
+    assert allowed == [False]

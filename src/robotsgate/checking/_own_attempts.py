@@ -114,5 +114,5 @@ class OwnAttempts:
         outage = entry.outage
         if outage is None or outage.has_response:
             self._back_offs.pop(entry.origin, None)
-        elif outage.last_attempt_at == now:  # otherwise another checker's is later
+        else:
             self._back_offs[entry.origin] = BackOff(now, outage.retry_at)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import AsyncIterable, Iterable
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from robotsgate._flights import Flights
 from robotsgate.caching._question import Agent, check_bound, check_urls
@@ -142,7 +142,9 @@ class PolitenessGate:
         )
         self._sources: Flights[bool] = Flights("gate")
 
-    __reduce__ = RobotsChecker.__reduce__
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied, like a checker."""
+        RobotsChecker.__reduce__(self)
 
     async def __aenter__(self) -> Self:
         """The gate itself."""

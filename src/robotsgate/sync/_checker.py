@@ -14,7 +14,7 @@ import warnings
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 from weakref import WeakSet
 
 from anyio.from_thread import BlockingPortal
@@ -116,7 +116,9 @@ class RobotsChecker:
         self._answers = self._checker._answers  # noqa: SLF001 (same package)
         _OPEN.add(self)
 
-    __reduce__ = _AsyncRobotsChecker.__reduce__
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied, like a checker."""
+        _AsyncRobotsChecker.__reduce__(self)
 
     def __del__(self) -> None:
         """Warn if the checker was not closed, and end its thread."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 import threading
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 import anyio
 
 from robotsgate import PolitenessGate as _AsyncGate
+from robotsgate import RobotsChecker as _AsyncChecker
 from robotsgate import TurnEnd
 from robotsgate.sync._checker import RobotsChecker
 
@@ -79,7 +80,9 @@ class PolitenessGate:
         gates = checker._gates  # noqa: SLF001 (same package)
         self._gate, self._contexts = _portal(checker).call(_opened, make, ledger, gates)
 
-    __reduce__ = _AsyncGate.__reduce__
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied, like a checker."""
+        _AsyncChecker.__reduce__(self)
 
     def __enter__(self) -> Self:
         """The gate itself."""
