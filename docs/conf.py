@@ -79,8 +79,8 @@ nitpick_ignore_regex = [
     )
 ]
 nitpick_ignore_regex += [
-    # Unqualified names, which the source imports only for type checkers.
-    (r"py:(class|exc)", "BaseAdapter|Client|Crawler|Page"),
+    # Unqualified names, as the source imports them.
+    (r"py:(class|exc)", "BaseAdapter|Client|Crawler|Page|PathLike"),
     (r"py:exc", "NotConfigured"),
     # The API lists no type variables.
     (r"py:class", r".*\b_Response(_co)?"),

@@ -68,8 +68,8 @@ class FailureKind(enum.Enum):
     ADDRESS_REFUSED = "address-refused"
     """The address guard refused the address."""
     LOCAL = "local"
-    """This machine could not send the request: it had no free file descriptor, port,
-    memory or thread, or the caller's client had no free connection."""
+    """This machine could not send the request, because it had no free file descriptor,
+    port, memory or thread, or the caller's client had no free connection."""
     OTHER = "other"
     """Any other failure."""
 
