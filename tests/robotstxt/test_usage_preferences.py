@@ -346,6 +346,9 @@ def test_preferences_agree_with_the_reference_on_random_files() -> None:
 
 @cases("head urls", {
     "in a comment": ("# our license: https://a.example/l\n", ()),
+    "after a value with the word":
+        ("Sitemap: https://a.example/license\nLicense: https://a.example/l\n",
+         ("https://a.example/l",)),
     "indented, after a comment with the word":
         ("# license\r \tLICENSE: https://a.example/l\r", ("https://a.example/l",)),
     "deeply indented":
