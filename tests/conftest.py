@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import ssl
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -126,14 +126,6 @@ def nothing_is_left() -> Iterator[None]:
 def prefix() -> str:
     """A key prefix that no other test uses."""
     return f"test{next(_NUMBERS)}:"
-
-
-@pytest.fixture(
-    params=[True, False], ids=["connections kept", "one connection per call"]
-)
-def opened(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
-    """Opens a store as a context manager, or leaves it unopened."""
-    return (lambda store: store) if request.param else nullcontext
 
 
 @pytest.fixture

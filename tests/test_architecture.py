@@ -60,6 +60,7 @@ NOT_FOR_CHECKS = RARELY_NEEDED | {
     "httpcore",
     "httpx",
     "pytest",
+    "redis",
     "respx",
     "robotsgate.checking._events",
     "robotsgate.testing",
@@ -197,7 +198,8 @@ def test_imports_for_type_checkers_match_the_lazy_imports() -> None:
 def test_using_a_name_without_its_extra_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setitem(sys.modules, "coredis", None)
+    for library in ("coredis", "redis.asyncio"):
+        monkeypatch.setitem(sys.modules, library, None)
     for module in ("politeness.redis_ledger", "stores.redis", "stores._redis_server"):
         monkeypatch.delitem(sys.modules, f"robotsgate.{module}", raising=False)
     monkeypatch.delitem(vars(robotsgate), name, raising=False)

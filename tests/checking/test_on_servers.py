@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.lowlevel
@@ -28,7 +28,14 @@ if TYPE_CHECKING:
     from robotsgate.testing import FakeSite
     from tests.servers.valkey import Valkey
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_is_left")]
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """redis-py runs on asyncio only."""
+    return "asyncio"
+
 
 # Far longer than anything here takes.
 _TIMEOUT_SECONDS = 10.0
@@ -56,13 +63,12 @@ async def _has_right_results(checker: RobotsChecker, *numbers: int) -> bool:
 
 
 async def test_checker_uses_a_server_again_after_a_restart(
-    own_valkey: Valkey, opened: Callable[..., Any]
+    own_valkey: Valkey,
 ) -> None:
     site = _many_sites()
-    store = RedisStore(own_valkey.url)
 
     async with (
-        opened(store),
+        RedisStore(own_valkey.url) as store,
         checker_of(site, store=store, clock=ManualClock(NOW)) as checker,
     ):
         before = await _has_right_results(checker, 0, 1)
@@ -86,14 +92,14 @@ async def test_checker_uses_a_server_again_after_a_restart(
 
 
 async def test_checker_stops_using_a_hanging_server_until_it_responds(
-    own_valkey: Valkey, opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    own_valkey: Valkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site, clock = _many_sites(), ManualClock(NOW)
     store = RedisStore(own_valkey.url)
     patient, impatient = (Policy(store_timeout=timeout) for timeout in (10.0, 0.5))
 
     async with (
-        opened(store),
+        store,
         checker_of(site, store=store, policy=patient, clock=clock) as checker,
     ):
         before = await _has_right_results(checker, 0, 1)

@@ -17,9 +17,8 @@ from coredis.exceptions import RedisError, ResponseError
 from robotsgate import StoreError
 from robotsgate.stores import _lasting_client
 from robotsgate.stores._lasting_client import LastingClient
-from robotsgate.stores.redis import RedisStore
+from robotsgate.stores._redis_server import RedisServer
 from tests.servers.valkey_cluster import HOST, running_cluster
-from tests.stores.contracts import KEY, to
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -376,7 +375,7 @@ class TestReplacing:
 
 class TestOpening:
     @pytest.mark.parametrize("first", CANNOT_BE_OPENED.values(), ids=CANNOT_BE_OPENED)
-    async def test_store_works_as_soon_as_a_client_can_be_opened(
+    async def test_server_works_as_soon_as_a_client_can_be_opened(
         self,
         valkey: Valkey,
         key: str,
@@ -385,18 +384,18 @@ class TestOpening:
     ) -> None:
         factory = ClientFactory(valkey.port, first, first)
 
-        async with RedisStore(factory, prefix=key) as store:
+        async with aclosing(RedisServer(factory, None)) as server:
+            server.open()
             set_timeout(0.1)
             for _ in range(2):
                 with pytest.raises(StoreError, match="Redis failed"):
-                    await store.get(KEY)
-                assert store._server._lasting_client is not None
-                await _wait_until_settled(store._server._lasting_client)
+                    await server.result_of(get(key))
+                assert server._lasting_client is not None
+                await _wait_until_settled(server._lasting_client)
             set_timeout(_TIMEOUT_SECONDS)
-            await store.update(KEY, to(b"1"))
-            value = await store.get(KEY)
+            value = await server.result_of(get(key))
 
-        assert value == b"1"
+        assert value is None
         assert factory.count == 3
 
     async def test_call_fails_when_opening_its_client_times_out(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import ssl
 import tempfile
 import traceback
-from contextlib import AsyncExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, aclosing
 from random import Random
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -13,9 +16,10 @@ from urllib.parse import quote
 import anyio
 import anyio.lowlevel
 import pytest
-from coredis import Redis
+import redis
+from redis.asyncio import Redis
 
-from robotsgate import StoreError
+from robotsgate import RobotsChecker, StoreError, UnsupportedError
 from robotsgate.stores.redis import RedisStore
 from tests.cancellation import cancelled_at
 from tests.servers.answers import Raw
@@ -39,8 +43,9 @@ if TYPE_CHECKING:
     import trustme
 
     from robotsgate import Store
+    from tests.servers.loopback import Connection, Request
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_is_left")]
+pytestmark = pytest.mark.anyio
 
 # Far longer than anything here takes.
 _TIMEOUT_SECONDS = 10.0
@@ -63,6 +68,31 @@ OTHER_TYPES: dict[str, list[str]] = {
 WRITING = ["update", "delete", "acquire"]
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    """redis-py runs on asyncio only."""
+    return "asyncio"
+
+
+@pytest.fixture
+def set_timeout(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Sets the timeout for calls that start from now on, in seconds."""
+    return lambda seconds: monkeypatch.setattr(
+        "robotsgate.stores.redis.CALL_SECONDS", seconds
+    )
+
+
+def open_connections(server: Valkey) -> int:
+    """How many connections are open, except the one used to find out."""
+    return len(str(server.ask("CLIENT", "LIST")).strip().splitlines()) - 1
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    with anyio.fail_after(_TIMEOUT_SECONDS):
+        while not condition():
+            await anyio.lowlevel.checkpoint()
+
+
 class TestRedisStore(StoreContract):
     keeps_what_is_useless = False
 
@@ -72,7 +102,6 @@ class TestRedisStore(StoreContract):
 
     @pytest.fixture
     def make_shared(self, make_store: Callable[[], Store]) -> Callable[[], Store]:
-        """Creates stores that are not entered: each operation opens a connection."""
         return make_store
 
 
@@ -84,7 +113,7 @@ class TestRedisLease(LeaseContract):
 
 class TestUpdate:
     async def test_change_is_called_again_if_another_writer_is_faster(
-        self, valkey: Valkey, prefix: str, opened: Callable[..., Any]
+        self, valkey: Valkey, prefix: str
     ) -> None:
         seen: list[bytes | None] = []
         others = [b"", b"other", bytes(600_000)]
@@ -95,16 +124,15 @@ class TestUpdate:
                 valkey.ask("SET", prefix + KEY, others.pop(0))
             return b"ours", None
 
-        store = RedisStore(valkey.url, prefix=prefix)
-        async with opened(store):
+        async with RedisStore(valkey.url, prefix=prefix) as store:
             await store.update(KEY, change)
             value = await store.get(KEY)
 
         assert seen == [None, b"", b"other", bytes(600_000)]
         assert value == b"ours"
 
-    async def test_update_raises_and_changes_nothing_after_ten_faster_writers(
-        self, valkey: Valkey, prefix: str
+    async def test_update_that_loses_every_race_raises_when_its_time_is_over(
+        self, valkey: Valkey, prefix: str, set_timeout: Callable[[float], None]
     ) -> None:
         calls = 0
 
@@ -114,13 +142,31 @@ class TestUpdate:
             valkey.ask("APPEND", prefix + KEY, "x")
             return b"ours", None
 
+        set_timeout(0.5)
         async with RedisStore(valkey.url, prefix=prefix) as store:
-            with pytest.raises(StoreError, match="first, 10 times in a row"):
+            with pytest.raises(StoreError, match="other writers changed"):
                 await store.update(KEY, change)
             value = await store.get(KEY)
 
-        assert calls == 10
-        assert value == b"x" * 10
+        assert value == b"x" * calls
+        assert calls > 3
+
+    async def test_lost_race_between_stores_is_not_a_failure(
+        self, valkey: Valkey, prefix: str
+    ) -> None:
+        """After ten lost races, an update used to fail."""
+
+        def count_up(kept: bytes | None) -> tuple[bytes, None]:
+            return b"%d" % (int(kept or b"0") + 1), None
+
+        async with AsyncExitStack() as stack, anyio.create_task_group() as tasks:
+            for _ in range(16):
+                store = RedisStore(valkey.url, prefix=prefix)
+                await stack.enter_async_context(store)
+                for _ in range(10):
+                    tasks.start_soon(store.update, KEY, count_up)
+
+        assert valkey.ask("GET", prefix + KEY) == "160"
 
     @pytest.mark.parametrize("error", [OSError, ExceptionGroup])
     async def test_exception_in_change_is_raised_unchanged(
@@ -143,6 +189,7 @@ class TestLease:
         self, valkey: Valkey, prefix: str
     ) -> None:
         async with RedisStore(valkey.url, prefix=prefix) as store:
+            await store.update("other", to(b""))  # the server learns the script
             with valkey.monitored() as seen:
                 assert await store.get(KEY) is None
                 assert await store.acquire(KEY, "one", 60.0)
@@ -153,7 +200,7 @@ class TestLease:
 
         calls = [line for line in seen if prefix in line and " lua]" not in line]
         assert [line.split('"')[1].upper() for line in calls] == [
-            *("GET", "SET", "GET", "EVAL"),
+            *("GET", "SET", "GET", "EVALSHA"),
         ]
         assert is_free
         assert valkey.ask("GET", prefix + KEY) == "new"
@@ -329,11 +376,9 @@ class TestAuthentication:
 
     @pytest.mark.parametrize("login", ["", "wr0ng:wr0ng@", ":wr0ng@"])
     async def test_wrong_password_raises_without_showing_it(
-        self, guarded: Valkey, login: str, opened: Callable[..., Any]
+        self, guarded: Valkey, login: str
     ) -> None:
-        store = RedisStore(guarded.url.replace("//", f"//{login}"))
-
-        async with opened(store):
+        async with RedisStore(guarded.url.replace("//", f"//{login}")) as store:
             with pytest.raises(StoreError) as raised:
                 await store.get(KEY)
 
@@ -344,7 +389,16 @@ class TestAuthentication:
     ) -> None:
         own_valkey.ask(
             *("ACL", "SETUSER", "crawler", "on", ">secret", "~robotsgate:*"),
-            *("-@all", "+get", "+set", "+pexpireat", "+del", "+eval", "+scan"),
+            *(
+                "-@all",
+                "+get",
+                "+set",
+                "+pexpireat",
+                "+del",
+                "+eval",
+                "+evalsha",
+                "+scan",
+            ),
         )
         url = own_valkey.url.replace("//", "//crawler:secret@")
 
@@ -379,21 +433,27 @@ class TestTLS:
         with tls_before(valkey, context) as proxy:
             yield f"rediss://127.0.0.1:{proxy.port}"
 
-    async def test_tls_with_a_context_works(
-        self, url: str, prefix: str, client_tls: ssl.SSLContext
+    @pytest.fixture
+    def authorities(self, certificate_authority: trustme.CA, tmp_path: Path) -> Path:
+        """A file with the certificate authority of the tests' servers."""
+        path = tmp_path / "authorities.pem"
+        certificate_authority.cert_pem.write_to_path(str(path))
+        return path
+
+    async def test_tls_with_a_private_certificate_authority_works(
+        self, url: str, prefix: str, authorities: Path
     ) -> None:
         value = Random(1).randbytes(400_000)  # noqa: S311 (reproducible, no secret)
+        url = f"{url}?ssl_ca_certs={authorities}"
 
-        async with RedisStore(url, prefix=prefix, ssl_context=client_tls) as store:
+        async with RedisStore(url, prefix=prefix) as store:
             await store.update(KEY, to(value))
             assert await store.get(KEY) == value
 
     async def test_certificate_from_an_unknown_authority_is_refused(
-        self, url: str, opened: Callable[..., Any]
+        self, url: str
     ) -> None:
-        store = RedisStore(url)
-
-        async with opened(store):
+        async with RedisStore(url) as store:
             with pytest.raises(StoreError):
                 await store.get(KEY)
 
@@ -402,20 +462,18 @@ class TestTLS:
         *,
         url: str,
         url_of_another: str,
-        certificate_authority: trustme.CA,
         monkeypatch: pytest.MonkeyPatch,
-        tmp_path: Path,
-        client_tls: ssl.SSLContext,
+        authorities: Path,
     ) -> None:
         """Anybody can get a certificate from one of the system's authorities."""
-        pem = tmp_path / "authorities.pem"
-        certificate_authority.cert_pem.write_to_path(str(pem))
-        monkeypatch.setenv("SSL_CERT_FILE", str(pem))
+        monkeypatch.setenv("SSL_CERT_FILE", str(authorities))
 
-        assert await RedisStore(url).get(KEY) is None
-        for context in (None, client_tls):
-            with pytest.raises(StoreError):
-                await RedisStore(url_of_another, ssl_context=context).get(KEY)
+        async with RedisStore(url) as store:
+            assert await store.get(KEY) is None
+        for options in ("", f"?ssl_ca_certs={authorities}"):
+            async with RedisStore(url_of_another + options) as store:
+                with pytest.raises(StoreError):
+                    await store.get(KEY)
 
 
 class TestURLs:
@@ -426,6 +484,8 @@ class TestURLs:
         "redis://user:s3cret/x@host", "redis://user:s3cret@host/robots",
         "redis://user:s3cret@host/0/1", "redis://user:s3cret@host/-1",
         "redis://:s3cret@", "user:s3cret@host:6379", None, b"redis://host",
+        "redis://user:s3cret@host?decode_responses=1",
+        "redis://user:s3cret@host?db=x", "redis://user:s3cret@host?s3cret=1",
     ])  # fmt: skip
     def test_invalid_url_raises_without_showing_the_password(self, url: Any) -> None:  # noqa: ANN401 (a mistake)
         with pytest.raises(StoreError) as raised:
@@ -435,25 +495,93 @@ class TestURLs:
         shown = [line for line in lines if not line.lstrip().startswith("File ")]
         assert "s3cret" not in "".join(shown)
 
-    async def test_function_can_create_the_client(
-        self, valkey: Valkey, prefix: str, opened: Callable[..., Any]
+    async def test_function_creates_a_client_that_the_store_closes(
+        self, own_valkey: Valkey
     ) -> None:
-        store = RedisStore(lambda: Redis("127.0.0.1", valkey.port), prefix=prefix)
-
-        async with opened(store):
+        async with RedisStore(
+            client=lambda: Redis(host="127.0.0.1", port=own_valkey.port)
+        ) as store:
             await store.update(KEY, to(b"1"))
-            assert await store.get(KEY) == b"1"
+            value = await store.get(KEY)
 
-    async def test_server_can_listen_on_a_unix_socket(
-        self, opened: Callable[..., Any]
-    ) -> None:
+        assert value == b"1"
+        await _until(lambda: open_connections(own_valkey) == 0)
+
+    async def test_client_of_the_caller_stays_open(self, own_valkey: Valkey) -> None:
+        async with Redis(host="127.0.0.1", port=own_valkey.port) as client:
+            for value in (b"1", b"2"):
+                async with RedisStore(client=client) as store:
+                    await store.update(KEY, to(value))
+            value = await client.get(f"robotsgate:{KEY}")
+            connections = open_connections(own_valkey)
+
+        assert value == b"2"
+        assert connections == 1
+
+    @cases("client error", {
+        "none": (None, "either the URL of a Redis server or a client"),
+        "a blocking one": (redis.Redis(), "client of redis.asyncio, got a <class"),
+        "one that decodes": (Redis(decode_responses=True), "does not decode"),
+        "a URL": ("redis://host", "client of redis.asyncio"),
+    })  # fmt: skip
+    def test_unusable_client_raises(self, client: Any, error: str) -> None:  # noqa: ANN401 (a mistake)
+        with pytest.raises(StoreError, match=error):
+            RedisStore(client=client)
+
+    def test_url_and_client_together_raise(self) -> None:
+        with pytest.raises(StoreError, match="expected either the URL"):
+            RedisStore("redis://host", client=Redis())
+
+    async def test_function_that_creates_an_unusable_client_fails(self) -> None:
+        async with RedisStore(client=lambda: Redis(decode_responses=True)) as store:
+            with pytest.raises(StoreError, match="does not decode"):
+                await store.get(KEY)
+
+    async def test_server_can_listen_on_a_unix_socket(self) -> None:
         with (
             tempfile.TemporaryDirectory() as folder,  # its path must be short
             running_valkey(unixsocket=f"{folder}/socket"),
         ):
-            store = RedisStore(f"unix://{folder}/socket")
-            async with opened(store):
+            async with RedisStore(f"unix://{folder}/socket") as store:
                 await store.update(KEY, to(b"1"))
+
+
+class TestEventLoops:
+    @pytest.mark.parametrize("anyio_backend", ["trio"])
+    @pytest.mark.parametrize("operation", ["async with", *OPERATIONS])
+    async def test_trio_is_unsupported(self, operation: str) -> None:
+        store = RedisStore("redis://127.0.0.1")
+        call = OPERATIONS.get(operation, RedisStore.__aenter__)
+
+        async with aclosing(store):
+            with pytest.raises(UnsupportedError, match="SQLiteStore or a URL such as"):
+                await call(store)
+
+    @pytest.mark.parametrize("anyio_backend", ["trio"])
+    async def test_checker_on_trio_raises_instead_of_working_without_the_store(
+        self,
+    ) -> None:
+        checker = RobotsChecker(user_agent="Bot", store=RedisStore("redis://host"))
+
+        async with checker:
+            with pytest.raises(UnsupportedError):
+                await checker.can_fetch("Bot", "http://example.com/")
+
+    def test_store_belongs_to_its_first_event_loop(self, own_valkey: Valkey) -> None:
+        store = RedisStore(own_valkey.url)
+
+        async def get() -> None:
+            await store.get(KEY)
+
+        async def close() -> None:
+            with pytest.raises(StoreError, match="each event loop to have its own"):
+                await store.get(KEY)
+
+        with asyncio.Runner() as one:
+            one.run(get())
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(asyncio.run, close()).result(_TIMEOUT_SECONDS)
+            one.run(store.aclose())
 
 
 class TestLifecycle:
@@ -500,11 +628,8 @@ class TestLifecycle:
         with pytest.raises(StoreError, match="closed"):
             await store.get(KEY)
 
-    async def test_closed_store_raises(
-        self, valkey: Valkey, opened: Callable[..., Any]
-    ) -> None:
-        store = RedisStore(valkey.url)
-        async with opened(store):
+    async def test_closed_store_raises(self, valkey: Valkey) -> None:
+        async with RedisStore(valkey.url) as store:
             await store.get(KEY)
         await store.aclose()
 
@@ -512,8 +637,118 @@ class TestLifecycle:
             with pytest.raises(StoreError, match="closed"):
                 await operation(store)
 
+    @pytest.mark.parametrize("calls", [1, 100])
+    @pytest.mark.parametrize("operation", ["get", "acquire"])
+    async def test_closing_ends_hanging_calls_and_leaves_no_connection(
+        self, own_valkey: Valkey, calls: int, operation: str
+    ) -> None:
+        async def call(store: RedisStore) -> None:
+            with pytest.raises(StoreError, match="closed"):
+                await OPERATIONS[operation](store)
+
+        async with RedisStore(own_valkey.url) as store:
+            await store.get(KEY)
+            own_valkey.pause()
+            async with anyio.create_task_group() as tasks:
+                for _ in range(calls):
+                    tasks.start_soon(call, store)
+                await anyio.wait_all_tasks_blocked()
+                with anyio.fail_after(_TIMEOUT_SECONDS):
+                    await store.aclose()
+        own_valkey.resume()
+
+        await _until(lambda: open_connections(own_valkey) == 0)
+
 
 class TestFailures:
+    @pytest.mark.parametrize("calls", [1, 100])
+    async def test_calls_work_again_after_the_server_has_hung(
+        self, own_valkey: Valkey, calls: int, set_timeout: Callable[[float], None]
+    ) -> None:
+        async def call(store: RedisStore) -> None:
+            with pytest.raises(StoreError, match=r"no response within 0\.3 s"):
+                await store.get(KEY)
+
+        async with RedisStore(own_valkey.url) as store:
+            await store.update(KEY, to(b"1"))
+            own_valkey.pause()
+            set_timeout(0.3)
+            async with anyio.create_task_group() as tasks:
+                for _ in range(calls):
+                    tasks.start_soon(call, store)
+            own_valkey.resume()
+            set_timeout(_TIMEOUT_SECONDS)
+            values = [await store.get(KEY) for _ in range(50)]
+
+        assert values == [b"1"] * 50
+
+    async def test_update_whose_response_is_lost_raises_and_is_applied_once(
+        self, valkey: Valkey, prefix: str, serve: Callable[..., LoopbackServer]
+    ) -> None:
+        """A retry would apply it again."""
+
+        def cut_before_response(_request: Request, connection: Connection) -> None:
+            with socket.create_connection(("127.0.0.1", valkey.port)) as plain:
+                while data := connection.receive():
+                    plain.sendall(data)
+                    response = plain.recv(65_536)
+                    if b"ours" in data and response == b":1\r\n":
+                        return
+                    connection.send(response)
+
+        server = serve(cut_before_response, reads_requests=False)
+        calls: list[bytes | None] = []
+
+        def change(kept: bytes | None) -> tuple[bytes, None]:
+            calls.append(kept)
+            return (kept or b"") + b"ours", None
+
+        async with RedisStore(
+            f"redis://127.0.0.1:{server.port}", prefix=prefix
+        ) as store:
+            with pytest.raises(StoreError, match="Redis failed"):
+                await store.update(KEY, change)
+            value = await store.get(KEY)
+
+        assert calls == [None]
+        assert value == b"ours"
+
+    async def test_cut_connections_cause_neither_wrong_values_nor_leaks(
+        self, own_valkey: Valkey
+    ) -> None:
+        keys = [str(number) for number in range(20)]
+        seen: list[bool] = []
+        failures = 0
+
+        async def look(store: RedisStore, key: str) -> None:
+            nonlocal failures
+            while failures < 200:
+                try:
+                    seen.append(await store.get(key) == bytes_of(key))
+                except StoreError:
+                    failures += 1
+
+        def cut_repeatedly() -> None:
+            with own_valkey.connection() as (connection, replies):
+                while failures < 200:
+                    connection.sendall(b"CLIENT KILL TYPE normal SKIPME yes\r\n")
+                    replies.readline()
+
+        async with RedisStore(own_valkey.url) as store:
+            for key in keys:
+                await store.update(key, to(bytes_of(key)))
+            with anyio.fail_after(3 * _TIMEOUT_SECONDS):
+                async with anyio.create_task_group() as tasks:
+                    for key in keys:
+                        tasks.start_soon(look, store, key)
+                    await anyio.to_thread.run_sync(cut_repeatedly)
+            values = [await store.get(key) for key in keys]
+            connections = open_connections(own_valkey)
+
+        assert all(seen)
+        assert values == [bytes_of(key) for key in keys]
+        assert connections <= len(keys)
+
     @pytest.mark.parametrize("data", [
         b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x15\x03\x03\x00\x02\x02\x46",
     ], ids=["nothing", "HTTP", "TLS"])  # fmt: skip
@@ -521,22 +756,17 @@ class TestFailures:
         self,
         serve: Callable[..., LoopbackServer],
         data: bytes,
-        opened: Callable[..., Any],
     ) -> None:
         server = serve(Raw(data), reads_requests=False)
-        store = RedisStore(f"redis://127.0.0.1:{server.port}")
 
-        with anyio.fail_after(_TIMEOUT_SECONDS):
-            async with opened(store):
-                with pytest.raises(StoreError):
-                    await store.get(KEY)
+        async with RedisStore(f"redis://127.0.0.1:{server.port}") as store:
+            with anyio.fail_after(_TIMEOUT_SECONDS), pytest.raises(StoreError):
+                await store.get(KEY)
 
     async def test_store_works_again_once_the_server_is_back(
-        self, own_valkey: Valkey, opened: Callable[..., Any]
+        self, own_valkey: Valkey
     ) -> None:
-        store = RedisStore(own_valkey.url)
-
-        async with opened(store):
+        async with RedisStore(own_valkey.url) as store:
             await store.update(KEY, to(b"1"))
             own_valkey.kill()
             for operation in OPERATIONS.values():
@@ -581,13 +811,12 @@ class TestFailures:
 class TestCancellation:
     @pytest.mark.parametrize("operation", OPERATIONS)
     async def test_store_works_after_a_call_is_cancelled_at_any_point(
-        self, valkey: Valkey, prefix: str, operation: str, opened: Callable[..., Any]
+        self, valkey: Valkey, prefix: str, operation: str
     ) -> None:
         number = 0
         is_cancelled = True
 
-        store = RedisStore(valkey.url, prefix=prefix)
-        async with opened(store):
+        async with RedisStore(valkey.url, prefix=prefix) as store:
             await store.update("other", to(b"other"))
             while is_cancelled:
                 number += 1
@@ -597,6 +826,9 @@ class TestCancellation:
                 )
                 assert await store.get("other") == b"other"
                 assert await store.get(KEY) in (None, b"new")
+            # A cancelled call may leave its lease to be released by another task.
+            await _until(lambda: not store._acquisitions)
+            assert open_connections(valkey) <= 2
 
         assert number > 1
 
@@ -634,8 +866,10 @@ class TestCancellation:
                         scope.cancel()
             for key in keys:
                 await look(key)
+            connections = open_connections(valkey)
 
         assert wrong == []
+        assert connections <= 20
 
     async def test_calls_cancelled_while_connecting_do_not_use_up_connections(
         self, own_valkey: Valkey

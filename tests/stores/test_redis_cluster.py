@@ -1,4 +1,4 @@
-"""The Redis store on a real cluster of three Valkey servers."""
+"""The Redis store on a real cluster of three Valkey servers, and with Sentinel."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.lowlevel
 import pytest
-from coredis import RedisCluster
+from redis.asyncio import RedisCluster, Sentinel
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 
 from robotsgate import StoreError
 from robotsgate.stores.redis import RedisStore
 from tests.servers.loopback import dead_port
 from tests.servers.valkey_cluster import HOST, running_cluster
+from tests.servers.valkey_sentinel import HOST as SENTINEL_HOST
+from tests.servers.valkey_sentinel import NAME, running_sentinel
 from tests.stores.child import bytes_of
 from tests.stores.contracts import LeaseContract, StoreContract, keys_of, to
 
@@ -22,16 +26,18 @@ if TYPE_CHECKING:
     from robotsgate import Store
     from tests.servers.valkey import Valkey
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.slow,
-    pytest.mark.usefixtures("nothing_is_left"),
-]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 # Far longer than a cluster needs to replace a node.
 _TIMEOUT_SECONDS = 30.0
 
 _KEYS = [f"http://{number:02}.example" for number in range(60)]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """redis-py runs on asyncio only."""
+    return "asyncio"
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +47,8 @@ def cluster() -> Iterator[list[Valkey]]:
         yield nodes
 
 
-def client_of(node: Valkey) -> Callable[[], RedisCluster[bytes]]:
-    return lambda: RedisCluster(HOST, node.port, verify_version=False)
+def client_of(node: Valkey) -> Callable[[], RedisCluster]:
+    return lambda: RedisCluster(HOST, node.port, retry=Retry(NoBackoff(), 0))
 
 
 class TestRedisStoreInCluster(StoreContract):
@@ -50,19 +56,19 @@ class TestRedisStoreInCluster(StoreContract):
 
     @pytest.fixture
     def make_store(self, cluster: list[Valkey], prefix: str) -> Callable[[], Store]:
-        return lambda: RedisStore(client_of(cluster[0]), prefix=prefix)
+        return lambda: RedisStore(client=client_of(cluster[0]), prefix=prefix)
 
 
 class TestRedisLeaseInCluster(LeaseContract):
     @pytest.fixture
     def make_lease(self, cluster: list[Valkey], prefix: str) -> Callable[[], Store]:
-        return lambda: RedisStore(client_of(cluster[0]), prefix=prefix)
+        return lambda: RedisStore(client=client_of(cluster[0]), prefix=prefix)
 
 
 async def test_keys_are_spread_across_the_nodes_and_listed_from_all(
     cluster: list[Valkey], prefix: str
 ) -> None:
-    async with RedisStore(client_of(cluster[0]), prefix=prefix) as store:
+    async with RedisStore(client=client_of(cluster[0]), prefix=prefix) as store:
         for key in _KEYS:
             assert await store.acquire(key, "one", 60.0)
             await store.update(key, to(bytes_of(key)))
@@ -81,7 +87,7 @@ async def test_key_is_found_after_its_slot_has_moved(
 ) -> None:
     key = f"{prefix}{_KEYS[0]}"
 
-    async with RedisStore(client_of(cluster[0]), prefix=prefix) as store:
+    async with RedisStore(client=client_of(cluster[0]), prefix=prefix) as store:
         await store.update(_KEYS[0], to(b"1"))
         source = next(node for node in cluster if _key_count(node, key))
         target = next(node for node in cluster if node is not source)
@@ -101,7 +107,7 @@ async def test_store_works_again_once_a_replica_has_taken_over() -> None:
     """
     with running_cluster(replicas=1) as (first, second, *_, replica):
         replica.ask("CONFIG", "SET", "cluster-replica-no-failover", "yes")
-        async with RedisStore(client_of(second)) as store:
+        async with RedisStore(client=client_of(second)) as store:
             for key in _KEYS:
                 await store.update(key, to(bytes_of(key)))
             lost = next(key for key in _KEYS if _key_count(first, f"robotsgate:{key}"))
@@ -124,10 +130,39 @@ async def test_store_works_again_once_a_replica_has_taken_over() -> None:
 async def test_unreachable_cluster_raises_store_error() -> None:
     port = dead_port()
 
-    async with RedisStore(lambda: RedisCluster(HOST, port)) as store:
+    async with RedisStore(client=lambda: RedisCluster(HOST, port)) as store:
         for _ in range(3):
             with pytest.raises(StoreError, match="Redis failed"):
                 await store.get(_KEYS[0])
+
+
+async def test_store_follows_sentinel_to_the_replica_that_takes_over() -> None:
+    with running_sentinel() as (primary, replica, sentinel):
+        sentinels = Sentinel([(SENTINEL_HOST, sentinel.port)])
+        async with RedisStore(client=lambda: sentinels.master_for(NAME)) as store:
+            await store.update(_KEYS[0], to(bytes_of(_KEYS[0])))
+            while _key_count(replica, "robotsgate:") == 0:
+                await anyio.lowlevel.checkpoint()
+            primary.kill()
+            with pytest.raises(StoreError):
+                await store.get(_KEYS[0])
+            with anyio.fail_after(_TIMEOUT_SECONDS):
+                while not await _is_written(store, _KEYS[1]):
+                    await anyio.lowlevel.checkpoint()
+            value = await store.get(_KEYS[0])
+        for client in sentinels.sentinels:
+            await client.aclose()
+
+        assert value == bytes_of(_KEYS[0])
+        assert _key_count(replica, "robotsgate:") == 2
+
+
+async def _is_written(store: RedisStore, key: str) -> bool:
+    try:
+        await store.update(key, to(b"new"))
+    except StoreError:
+        return False
+    return True
 
 
 async def _is_whole(store: RedisStore) -> bool:

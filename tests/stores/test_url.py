@@ -117,9 +117,8 @@ async def test_sqlite_file_that_cannot_be_opened_raises(tmp_path: Path) -> None:
 
 
 async def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "coredis", None)
-    for module in ("redis", "_redis_server"):
-        monkeypatch.delitem(sys.modules, f"robotsgate.stores.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, "redis.asyncio", None)
+    monkeypatch.delitem(sys.modules, "robotsgate.stores.redis", raising=False)
 
     with pytest.raises(StoreError, match=r"robotsgate\[redis\]"):
         open_store("redis://host")

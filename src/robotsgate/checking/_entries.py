@@ -26,6 +26,7 @@ from robotsgate.caching._entry import keep_until, key_of, usable
 from robotsgate.caching._policy import terms_of
 from robotsgate.caching._standing import MAX_BYTES_AT_ONCE
 from robotsgate.checking._in_order import LoopTurns
+from robotsgate.errors import UnsupportedError
 from robotsgate.stores._base import BatchStore, FetchLease
 from robotsgate.stores.memory import MemoryStore
 
@@ -54,7 +55,8 @@ _REST_SECONDS = 30.0
 class Entries:
     """The entries in a store under one policy's terms.
 
-    No method raises an exception if the store fails. If store operations can be
+    No method raises an exception if the store fails; an `UnsupportedError` of the store
+    is a mistake of the caller, and is raised. If store operations can be
     cancelled, only `purge` may take longer than `Policy.store_timeout`.
 
     Attributes:
@@ -244,6 +246,8 @@ class Entries:
             error: Exception = TimeoutError(
                 f"no response within {self._policy.store_timeout:g} s"
             )
+        except UnsupportedError:
+            raise
         except Exception as raised:  # noqa: BLE001 (a store may be third-party code)
             error = raised
         if began_at is None:  # it hung recently, or other operations took too long

@@ -1,29 +1,53 @@
-"""A store in Redis or Valkey, shared by a fleet; needs the `redis` extra."""
+"""A store in Redis or Valkey, shared by a fleet; needs the `redis` extra, and asyncio.
+
+A cancelled command leaves a reply on its connection. redis-py therefore closes the
+connection whenever a command does not finish, and opens it again for the next one, so a
+call may be cancelled at any await.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import math
+import random
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+from urllib.parse import urlsplit
 
-from coredis import RedisCluster
-from coredis.exceptions import WrongTypeError
-from coredis.tokens import PureToken
+import anyio
+from redis.asyncio import Redis, RedisCluster
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import NoScriptError, RedisError, ResponseError
 
-from robotsgate.errors import StoreError
-from robotsgate.stores._redis_server import RedisServer
+from robotsgate._clock import SystemClock
+from robotsgate._flights import Flights
+from robotsgate.errors import StoreError, UnsupportedError
 
 if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from robotsgate.stores._base import Change
-    from robotsgate.stores._lasting_client import Client
 
-# All of a script's keys are in one slot, as a cluster requires. No script reads the
-# time, because some hosting providers do not allow it.
+    Client = Redis | RedisCluster
+
+_Result = TypeVar("_Result")
+
+# Calls that take longer fail. The checker does not wait that long.
+CALL_SECONDS = 10.0
+
+# The most connections. The Python code is the limit: 32 are as fast as 64.
+_MOST_AT_ONCE = 32
+
+# After a lost race, an update waits for a random part of this time, which doubles with
+# each lost race.
+_FIRST_PAUSE_SECONDS = 0.002
+_LONGEST_PAUSE_SECONDS = 0.128
+
+# All of a script's keys are in one slot, as a cluster requires.
 #
 # Writes ARGV[2] if the value is still the one that was read. ARGV[1] is the SHA-1 of
 # that value, because sending the value itself would double the traffic; if two values
@@ -46,8 +70,6 @@ _DELETE_IF_EQUAL = """
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0
 """
-_ATTEMPTS_TO_WRITE = 10
-
 # The year 9999: the server refuses dates that its own clock cannot represent.
 _LAST_MS = 253_402_300_799_000
 
@@ -72,44 +94,59 @@ class _Lease:
 
 
 class RedisStore:
-    """A store and `FetchLease` for a fleet of processes.
+    """A store and `FetchLease` for a fleet of processes, on asyncio only.
 
-    Works with Redis 6 or later and with Valkey, standalone or as a cluster. An `update`
-    is only as durable as the server's persistence. The server deletes expired keys
-    itself, using its own clock.
+    Works with Redis 6 or later and with Valkey, standalone, with Sentinel or as a
+    cluster. An `update` is only as durable as the server's persistence. The server
+    deletes expired keys itself, using its own clock.
 
-    Use it as an async context manager around the checkers, so that it keeps its
-    connections open. Otherwise, it opens a connection for each operation.
+    The store connects when it is first used, and keeps its connections open until it is
+    closed, by `aclose` or at the end of `async with`.
     """
 
     def __init__(
         self,
-        url: str | Callable[[], Client],
+        url: str | None = None,
         *,
+        client: Client | Callable[[], Client] | None = None,
         prefix: str = "robotsgate:",
-        ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         """Create the store without connecting.
 
         Args:
             url: "redis://user:password@host:6379/0" (0 is the database number),
-                "rediss://…" for TLS, or "unix:///path"; or a function that creates a
-                `coredis` client, for example for a cluster. The client must not decode
-                responses.
+                "rediss://…" for TLS, or "unix:///path", with redis-py's options in the
+                query, such as "?ssl_ca_certs=/etc/ca.pem".
+            client: instead of `url`, a `redis.asyncio` client of your own, which the
+                store does not close, or a function that creates one for the store. The
+                client must not decode responses. If it retries, an update whose
+                response was lost may be applied twice.
             prefix: the prefix of each key.
-            ssl_context: for "rediss://"; `None` for the system's certificates.
 
         Raises:
-            StoreError: `url` is none of these.
+            StoreError: not exactly one of `url` and `client` was given, or it is none
+                of these.
         """
-        self._server = RedisServer(url, ssl_context)
+        if (url is None) == (client is None):
+            raise StoreError("expected either the URL of a Redis server or a client")
+        self._is_own = client is None or callable(client)
+        self._make = _maker(url) if client is None else _maker_of(client)
+        self._client: Client | None = None
         self._prefix = prefix
         self._lease_prefix = f"{prefix}lease:"
         self._leases: dict[str, _Lease] = {}
+        self._places = anyio.Semaphore(_MOST_AT_ONCE, fast_acquire=True)
+        self._calls: set[anyio.CancelScope] = set()
+        self._acquisitions: Flights[bool | StoreError] = Flights("Redis store")
 
     async def __aenter__(self) -> Self:
-        """Keep connections open from now on; the server need not be up yet."""
-        self._server.open()
+        """Return the store, without connecting; the server need not be up yet.
+
+        Raises:
+            UnsupportedError: this is not asyncio.
+            StoreError: the store is closed, or belongs to another event loop.
+        """
+        self._check_usable()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -121,10 +158,9 @@ class RedisStore:
 
         Raises:
             StoreError: the server does not respond.
+            UnsupportedError: this is not asyncio.
         """
-        kept = await self._server.result_of(
-            lambda client: _value(client, self._prefix + key)
-        )
+        kept = await self._result_of(lambda client: _value(client, self._prefix + key))
         lease = self._leases.get(key)
         if lease is not None and not lease.is_over:
             lease.kept = [kept]
@@ -139,11 +175,15 @@ class RedisStore:
 
         Raises:
             StoreError: the server does not respond or refuses the bytes, or other
-                writers got in first ten times in a row.
+                writers got in first until the time was over: ten seconds, or less if
+                the caller has a shorter timeout.
+            UnsupportedError: this is not asyncio.
             Exception: raised by `change`.
         """
-        error = await self._server.result_of(
-            lambda client: self._apply(client, key, change)
+        error = await self._result_of(
+            lambda client: self._apply(
+                client, key, change, lease=self._lease_to_end(client, key)
+            )
         )
         if error is not None:
             raise error
@@ -153,8 +193,9 @@ class RedisStore:
 
         Raises:
             StoreError: the server does not respond.
+            UnsupportedError: this is not asyncio.
         """
-        await self._server.result_of(lambda client: client.delete([self._prefix + key]))
+        await self._result_of(lambda client: client.delete(self._prefix + key))
 
     async def purge(self, now: float) -> int:  # noqa: ARG002 (the server has a clock)
         """See `Store.purge`. Always returns 0."""
@@ -165,8 +206,9 @@ class RedisStore:
 
         Raises:
             StoreError: the server does not respond, or has too many keys.
+            UnsupportedError: this is not asyncio.
         """
-        for key in await self._server.result_of(self._all_keys):
+        for key in await self._result_of(self._all_keys):
             yield key
 
     async def count(self) -> int:
@@ -174,55 +216,125 @@ class RedisStore:
 
         Raises:
             StoreError: the server does not respond, or has too many keys.
+            UnsupportedError: this is not asyncio.
         """
-        return len(await self._server.result_of(self._all_keys))
+        return len(await self._result_of(self._all_keys))
 
     async def acquire(self, key: str, owner: str, seconds: float) -> bool:
         """See `FetchLease.acquire`.
 
+        If the caller gives up in the meantime, the lease is released.
+
         Raises:
             StoreError: the server does not respond.
+            UnsupportedError: this is not asyncio.
         """
-        life_ms = math.ceil(seconds * 1_000)
+        self._check_usable()
         is_wanted = True
 
-        async def acquire(client: Client) -> bool:
-            lease_key = self._lease_key(client, key)
-            is_ours = await client.set(
-                lease_key, owner, condition=PureToken.NX, px=life_ms
-            )
-            if is_ours and not is_wanted:  # the caller has given up in the meantime
-                await client.eval(_DELETE_IF_EQUAL, [lease_key], [owner])
+        async def acquire() -> bool | StoreError:
+            try:
+                is_ours = await self._result_of(
+                    lambda client: client.set(
+                        self._lease_key(client, key),
+                        owner,
+                        nx=True,
+                        px=math.ceil(seconds * 1_000),
+                    )
+                )
+                if is_ours and not is_wanted:
+                    await self.release(key, owner)
+            except StoreError as error:  # the caller may have given up
+                return error
             return bool(is_ours)
 
         try:
-            is_ours = await self._server.result_of(acquire)
+            outcome = await self._acquisitions.begin(acquire, acquire).result()
+        except RuntimeError as error:
+            raise StoreError(str(error)) from error
         finally:
             is_wanted = False
-        if is_ours:
+        if isinstance(outcome, StoreError):
+            raise outcome
+        if outcome:
             self._leases[key] = _Lease(owner)
-        return is_ours
+        return outcome
 
     async def release(self, key: str, owner: str) -> None:
         """See `FetchLease.release`.
 
         Raises:
             StoreError: the server does not respond.
+            UnsupportedError: this is not asyncio.
         """
         lease = self._leases.get(key)
         if lease is not None and lease.owner == owner:
             del self._leases[key]
             if lease.is_over:
                 return
-        await self._server.result_of(
-            lambda client: client.eval(
-                _DELETE_IF_EQUAL, [self._lease_key(client, key)], [owner]
+        await self._result_of(
+            lambda client: _run(
+                client, _DELETE_IF_EQUAL, [self._lease_key(client, key)], [owner]
             )
         )
 
     async def aclose(self) -> None:
-        """See `Store.aclose`."""
-        await self._server.aclose()
+        """See `Store.aclose`. Calls that are under way raise `StoreError`."""
+        with anyio.move_on_after(CALL_SECONDS, shield=True):
+            await self._acquisitions.aclose()
+            for scope in self._calls:
+                scope.cancel()
+            client, self._client = self._client, None
+            if client is None:
+                return
+            for _ in range(_MOST_AT_ONCE):  # until no call is under way
+                await self._places.acquire()
+            if self._is_own:
+                await client.aclose()
+
+    def _check_usable(self) -> None:
+        """Raise unless this store can be used here and now.
+
+        Raises:
+            UnsupportedError: this is not asyncio.
+            StoreError: the store is closed, or belongs to another event loop.
+        """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError as error:
+            raise UnsupportedError(
+                "RedisStore runs on asyncio only; on trio, use SQLiteStore or a URL"
+                " such as 'sqlite:///robots.db'"
+            ) from error
+        try:
+            self._acquisitions.check_open()
+            self._acquisitions.check_loop()
+        except RuntimeError as error:
+            raise StoreError(str(error)) from error
+
+    async def _result_of(self, work: Callable[[Client], Awaitable[_Result]]) -> _Result:
+        """Call `work` with the client, and return its result.
+
+        Raises:
+            UnsupportedError: this is not asyncio.
+            StoreError: the call failed for any reason.
+        """
+        self._check_usable()
+        with anyio.move_on_after(CALL_SECONDS) as scope:
+            self._calls.add(scope)
+            try:
+                async with self._places:
+                    client = self._client = self._client or self._make()
+                    # redis-py 8.1 cuts the connections of commands that run while
+                    # another one initializes its cluster client.
+                    await client.initialize()
+                    return await work(client)
+            except Exception as error:  # a closed connection is an AttributeError
+                raise StoreError(f"Redis failed: {error!r}") from error
+            finally:
+                self._calls.discard(scope)
+        self._check_usable()  # `aclose` cancels calls
+        raise StoreError(f"Redis failed: no response within {CALL_SECONDS:g} s")
 
     async def _all_keys(self, client: Client) -> set[str]:
         # A set, because SCAN may return a key twice.
@@ -235,36 +347,71 @@ class RedisStore:
         return keys
 
     async def _apply(
-        self, client: Client, key: str, change: Change
+        self,
+        client: Client,
+        key: str,
+        change: Change,
+        *,
+        lease: _Lease | None,
     ) -> Exception | None:
         """Apply `change` to `key`; return the error that `change` raises, if any.
 
         If the error were raised here, it would look like a server failure.
         """
-        data_key, lease_key = self._prefix + key, self._lease_key(client, key)
-        keys, owners = [data_key], list[str]()
-        lease = self._leases.get(key)
-        if lease is None or lease.is_over:
-            lease = _Lease("")
-        elif _has_one_slot(client, data_key):  # pragma: no branch (clusters: slow)
-            keys, owners = [data_key, lease_key], [lease.owner]
-        for _ in range(_ATTEMPTS_TO_WRITE):
-            kept = lease.kept.pop() if lease.kept else await _value(client, data_key)
+        longest_pause = _FIRST_PAUSE_SECONDS
+        while True:
+            if lease is not None and lease.kept:
+                kept = lease.kept.pop()
+            else:
+                kept = await _value(client, self._prefix + key)
             try:
                 new = change(kept)
             except Exception as error:  # noqa: BLE001 (raised to the caller)
                 return error
             if new is None:
                 return None
-            value, keep_until = new
-            values = [_sha1(kept), value, _expiry_ms(keep_until), *owners]
-            if await client.eval(_WRITE_IF_UNCHANGED, keys, values):
-                lease.is_over = bool(owners)
+            if await self._write(client, key, before=kept, new=new, lease=lease):
                 return None
-        return StoreError(
-            f"other writers changed {data_key} first,"
-            f" {_ATTEMPTS_TO_WRITE} times in a row"
-        )
+            pause = random.uniform(0.0, longest_pause)  # noqa: S311 (not a secret)
+            if anyio.current_time() + pause > anyio.current_effective_deadline():
+                return StoreError(
+                    f"other writers changed {self._prefix + key} first, until the"
+                    " time was over"
+                )
+            await SystemClock().wait(pause)
+            longest_pause = min(2 * longest_pause, _LONGEST_PAUSE_SECONDS)
+
+    async def _write(
+        self,
+        client: Client,
+        key: str,
+        *,
+        before: bytes | None,
+        new: tuple[bytes, float | None],
+        lease: _Lease | None,
+    ) -> bool:
+        """Write `new` if the value is still `before`; also end `lease` in that case."""
+        keys, owners = [self._prefix + key], list[str]()
+        if lease is not None:
+            keys.append(self._lease_key(client, key))
+            owners.append(lease.owner)
+        value, keep_until = new
+        arguments = [_sha1(before), value, _expiry_ms(keep_until), *owners]
+        is_written = bool(await _run(client, _WRITE_IF_UNCHANGED, keys, arguments))
+        if is_written and lease is not None:
+            lease.is_over = True
+        return is_written
+
+    def _lease_to_end(self, client: Client, key: str) -> _Lease | None:
+        """The lease for `key` that the next write can end in the same step."""
+        lease = self._leases.get(key)
+        if (
+            lease is None
+            or lease.is_over
+            or not _has_one_slot(client, self._prefix + key)
+        ):
+            return None
+        return lease
 
     def _lease_key(self, client: Client, key: str) -> str:
         """The key of the lease for `key`; in a cluster, both keys share a slot."""
@@ -275,15 +422,92 @@ class RedisStore:
         return self._lease_prefix + key
 
 
+def _maker(url: object) -> Callable[[], Client]:
+    """Return a function that creates clients for `url`.
+
+    Raises:
+        StoreError: `url` is not a Redis URL; the message does not contain the URL.
+    """
+    if not isinstance(url, str) or not _is_url(url):
+        raise StoreError("expected a redis://host, rediss://host or unix://path URL")
+    # A retry could apply an update twice. `CALL_SECONDS` limits each call, and a limit
+    # for each command would cost a task.
+    make = partial(
+        Redis.from_url,
+        url,
+        retry=Retry(NoBackoff(), 0),
+        socket_timeout=None,
+        socket_connect_timeout=None,
+    )
+    try:
+        client = make()
+        pool: Any = client.connection_pool
+        pool.make_connection()  # checks the options
+    except (ValueError, TypeError, RedisError, OSError) as error:
+        kind = type(error).__name__
+        raise StoreError(
+            f"expected a usable redis://host or unix://path URL ({kind})"
+        ) from None  # the text of `error` may show a password
+    _usable(client)
+    return make
+
+
+def _maker_of(client: object) -> Callable[[], Client]:
+    """Return a function that returns `client`, or what it creates, if it is usable.
+
+    Raises:
+        StoreError: `client` is neither a usable client nor a function.
+    """
+    if callable(client):
+        return lambda: _usable(client())
+    usable_client = _usable(client)
+    return lambda: usable_client
+
+
+def _usable(client: object) -> Client:
+    if not isinstance(client, Redis | RedisCluster):
+        raise StoreError(f"expected a client of redis.asyncio, got a {type(client)}")
+    if client.get_encoder().decode_responses:
+        raise StoreError("expected a client that does not decode responses")
+    return client
+
+
+def _is_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    if parts.scheme == "unix":
+        return bool(parts.path)
+    # If the path were not a number, the client would use database 0.
+    is_database = parts.path in {"", "/"} or parts.path[1:].isdecimal()
+    return parts.scheme in {"redis", "rediss"} and bool(parts.hostname) and is_database
+
+
+async def _run(
+    client: Client, script: str, keys: list[str], arguments: list[Any]
+) -> Any:  # noqa: ANN401 (the reply of a script)
+    """Run `script`, which the server usually knows already."""
+    words = [len(keys), *keys, *arguments]
+    try:
+        return await client.evalsha(_sha1(script.encode()), *words)
+    except NoScriptError:
+        return await client.eval(script, *words)
+
+
 async def _value(client: Client, data_key: str) -> bytes | None:
     """The bytes under `data_key`; empty for a value of another type, such as a list.
 
     No entry is empty, so the checker replaces such a value like a damaged entry.
     """
+    kept: bytes | None
     try:
-        return await client.get(data_key)
-    except WrongTypeError:
-        return b""
+        kept = await client.get(data_key)  # type: ignore[assignment]  # not decoded
+    except ResponseError as error:
+        if not str(error).startswith("WRONGTYPE"):
+            raise
+        kept = b""
+    return kept
 
 
 def _has_one_slot(client: Client, data_key: str) -> bool:
