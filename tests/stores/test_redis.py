@@ -20,6 +20,8 @@ import redis
 from redis.asyncio import Redis
 
 from robotsgate import RobotsChecker, StoreError, UnsupportedError
+from robotsgate._clock import SystemClock
+from robotsgate.stores import TimedStore
 from robotsgate.stores.redis import RedisStore
 from tests.cancellation import cancelled_at
 from tests.servers.answers import Raw
@@ -56,6 +58,9 @@ _PASSWORD = "p@ss/w:rd %#?"
 OPERATIONS: dict[str, Callable[[RedisStore], Awaitable[object]]] = {
     "get": lambda store: store.get(KEY),
     "update": lambda store: store.update(KEY, to(b"new", LATER)),
+    "update_timed": lambda store: store.update_timed(
+        KEY, lambda _kept, _now: (b"new", LATER)
+    ),
     "delete": lambda store: store.delete(KEY),
     "acquire": lambda store: store.acquire(KEY, "one", 60.0),
     "release": lambda store: store.release(KEY, "one"),
@@ -65,7 +70,7 @@ OTHER_TYPES: dict[str, list[str]] = {
     "a list": ["RPUSH", "a"],
     "a hash": ["HSET", "a", "b"],
 }
-WRITING = ["update", "delete", "acquire"]
+WRITING = ["update", "update_timed", "delete", "acquire"]
 
 
 @pytest.fixture
@@ -182,6 +187,76 @@ class TestUpdate:
                 await store.update(KEY, fail)
 
         assert caught.value is raised
+
+
+class TestUpdateTimed:
+    async def test_change_gets_the_time_at_which_the_server_read(
+        self, valkey: Valkey, prefix: str
+    ) -> None:
+        times: list[float] = []
+        seen: list[bytes | None] = []
+
+        def change(kept: bytes | None, now: float) -> tuple[bytes, None]:
+            times.append(now)
+            seen.append(kept)
+            return b"new", None
+
+        async with RedisStore(valkey.url, prefix=prefix) as store:
+            await store.update_timed(KEY, change)  # the server learns the scripts
+            with valkey.monitored() as lines:
+                await store.update_timed(KEY, change)
+
+        # MONITOR shows when the server began each command.
+        calls = [line for line in lines if prefix in line and " lua]" not in line]
+        read, written = (float(line.split()[0].removeprefix("+")) for line in calls)
+        assert isinstance(store, TimedStore)
+        assert read - 0.01 <= times[1] <= written
+        assert seen == [None, b"new"]
+
+    async def test_clock_of_this_process_replaces_that_of_a_server_that_refuses(
+        self, own_valkey: Valkey
+    ) -> None:
+        own_valkey.ask(
+            *("ACL", "SETUSER", "crawler", "on", ">secret", "~*", "+@all", "-time")
+        )
+        times: list[float] = []
+
+        def change(_: bytes | None, now: float) -> tuple[bytes, None]:
+            times.append(now)
+            return b"new", None
+
+        before = SystemClock.now()
+        url = own_valkey.url.replace("//", "//crawler:secret@")
+        async with RedisStore(url) as store:
+            await store.update_timed(KEY, change)
+
+        assert before <= times[0] <= SystemClock.now()
+
+    async def test_value_of_another_type_is_empty_and_is_replaced(
+        self, valkey: Valkey, prefix: str
+    ) -> None:
+        seen: list[bytes | None] = []
+
+        def change(kept: bytes | None, _now: float) -> tuple[bytes, None]:
+            seen.append(kept)
+            return b"new", None
+
+        valkey.ask("RPUSH", prefix + KEY, "a")
+        async with RedisStore(valkey.url, prefix=prefix) as store:
+            await store.update_timed(KEY, change)
+
+        assert seen == [b""]
+        assert valkey.ask("GET", prefix + KEY) == "new"
+
+    async def test_exception_in_change_is_raised_unchanged(
+        self, valkey: Valkey, prefix: str
+    ) -> None:
+        def fail(_kept: bytes | None, _now: float) -> None:
+            raise LookupError
+
+        async with RedisStore(valkey.url, prefix=prefix) as store:
+            with pytest.raises(LookupError):
+                await store.update_timed(KEY, fail)
 
 
 class TestLease:

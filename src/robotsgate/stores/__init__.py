@@ -4,7 +4,22 @@ These modules may access their file or server, but must not import `fetching`,
 `checking` or any package above `checking`.
 """
 
-from robotsgate.stores._base import Change, FetchLease, ListableStore, Store
+from robotsgate.stores._base import (
+    Change,
+    FetchLease,
+    ListableStore,
+    Store,
+    TimedChange,
+    TimedStore,
+)
 from robotsgate.stores.memory import MemoryStore
 
-__all__ = ["Change", "FetchLease", "ListableStore", "MemoryStore", "Store"]
+__all__ = [
+    "Change",
+    "FetchLease",
+    "ListableStore",
+    "MemoryStore",
+    "Store",
+    "TimedChange",
+    "TimedStore",
+]

@@ -13,6 +13,9 @@ never), or just `None` to leave the key unchanged. It must be pure: a store may 
 more than once, and from another thread.
 """
 
+TimedChange = Callable[[bytes | None, float], tuple[bytes, float | None] | None]
+"""Like `Change`, with the time at which the bytes were read, in epoch seconds."""
+
 
 @runtime_checkable
 class Store(Protocol):
@@ -69,6 +72,18 @@ class ListableStore(Store, Protocol):
 
     async def count(self) -> int:
         """Return the number of keys."""
+        ...
+
+
+@runtime_checkable
+class TimedStore(Store, Protocol):
+    """A store with a clock that all its processes share."""
+
+    async def update_timed(self, key: str, change: TimedChange) -> None:
+        """Like `Store.update`, but `change` also gets the time of the read.
+
+        The time is that of the store's server, and never later than the write.
+        """
         ...
 
 

@@ -30,7 +30,7 @@ from robotsgate.errors import StoreError, UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from robotsgate.stores._base import Change
+    from robotsgate.stores._base import Change, TimedChange
 
     Client = Redis | RedisCluster
 
@@ -70,6 +70,15 @@ _DELETE_IF_EQUAL = """
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0
 """
+# The value, and the server's time: seconds and microseconds. Some hosting providers
+# refuse TIME, so that these two are missing.
+_READ_WITH_TIME = """
+local kept = redis.pcall('GET', KEYS[1])
+if type(kept) == 'table' then kept = '' end
+local now = redis.pcall('TIME')
+return {kept, now[1], now[2]}
+"""
+
 # The year 9999: the server refuses dates that its own clock cannot represent.
 _LAST_MS = 253_402_300_799_000
 
@@ -94,7 +103,7 @@ class _Lease:
 
 
 class RedisStore:
-    """A store and `FetchLease` for a fleet of processes, on asyncio only.
+    """A `TimedStore` and `FetchLease` for a fleet of processes, on asyncio only.
 
     Works with Redis 6 or later and with Valkey, standalone, with Sentinel or as a
     cluster. An `update` is only as durable as the server's persistence. The server
@@ -160,7 +169,9 @@ class RedisStore:
             StoreError: the server does not respond.
             UnsupportedError: this is not asyncio.
         """
-        kept = await self._result_of(lambda client: _value(client, self._prefix + key))
+        kept, _ = await self._result_of(
+            lambda client: _value(client, self._prefix + key)
+        )
         lease = self._leases.get(key)
         if lease is not None and not lease.is_over:
             lease.kept = [kept]
@@ -182,8 +193,28 @@ class RedisStore:
         """
         error = await self._result_of(
             lambda client: self._apply(
-                client, key, change, lease=self._lease_to_end(client, key)
+                client,
+                key,
+                lambda kept, _: change(kept),
+                read=_value,
+                lease=self._lease_to_end(client, key),
             )
+        )
+        if error is not None:
+            raise error
+
+    async def update_timed(self, key: str, change: TimedChange) -> None:
+        """See `TimedStore.update_timed`. The time is that of the server.
+
+        If the server refuses the command TIME, it is that of this process.
+
+        Raises:
+            StoreError: as for `update`.
+            UnsupportedError: this is not asyncio.
+            Exception: raised by `change`.
+        """
+        error = await self._result_of(
+            lambda client: self._apply(client, key, change, read=_value_with_time)
         )
         if error is not None:
             raise error
@@ -350,9 +381,10 @@ class RedisStore:
         self,
         client: Client,
         key: str,
-        change: Change,
+        change: TimedChange,
         *,
-        lease: _Lease | None,
+        read: Callable[[Client, str], Awaitable[tuple[bytes | None, float]]],
+        lease: _Lease | None = None,
     ) -> Exception | None:
         """Apply `change` to `key`; return the error that `change` raises, if any.
 
@@ -361,11 +393,11 @@ class RedisStore:
         longest_pause = _FIRST_PAUSE_SECONDS
         while True:
             if lease is not None and lease.kept:
-                kept = lease.kept.pop()
+                kept, now = lease.kept.pop(), 0.0
             else:
-                kept = await _value(client, self._prefix + key)
+                kept, now = await read(client, self._prefix + key)
             try:
-                new = change(kept)
+                new = change(kept, now)
             except Exception as error:  # noqa: BLE001 (raised to the caller)
                 return error
             if new is None:
@@ -495,19 +527,30 @@ async def _run(
         return await client.eval(script, *words)
 
 
-async def _value(client: Client, data_key: str) -> bytes | None:
-    """The bytes under `data_key`; empty for a value of another type, such as a list.
+async def _value(client: Client, data_key: str) -> tuple[bytes | None, float]:
+    """The bytes under `data_key`, and no time.
 
-    No entry is empty, so the checker replaces such a value like a damaged entry.
+    They are empty for a value of another type, such as a list. No entry is empty, so
+    the checker replaces such a value like a damaged entry.
     """
-    kept: bytes | None
+    kept: Any  # `bytes`, because the client does not decode responses
     try:
-        kept = await client.get(data_key)  # type: ignore[assignment]  # not decoded
+        kept = await client.get(data_key)
     except ResponseError as error:
         if not str(error).startswith("WRONGTYPE"):
             raise
         kept = b""
-    return kept
+    return kept, 0.0
+
+
+async def _value_with_time(client: Client, data_key: str) -> tuple[bytes | None, float]:
+    """Like `_value`, with the time at which the server reads it, in epoch seconds."""
+    own_time = SystemClock.now()
+    kept, *time = await _run(client, _READ_WITH_TIME, [data_key], [])
+    if not time:
+        return kept, own_time
+    seconds, microseconds = map(int, time)
+    return kept, seconds + microseconds / 1e6
 
 
 def _has_one_slot(client: Client, data_key: str) -> bool:
