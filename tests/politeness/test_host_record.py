@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import heapq
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from robotsgate.politeness._host_record import (
     FIRST_BACK_OFF,
     INCIDENT_MEMORY,
+    LATENESS,
     LONGEST_BACK_OFF,
     NEVER,
     SHORTEST_WAIT_FOR_PLACE,
@@ -14,12 +17,14 @@ from robotsgate.politeness._host_record import (
     HostState,
     Pace,
     TurnEnd,
+    after_attempt,
     after_end,
     after_start,
     after_time,
     delay_in_force,
     forget_at,
     host_state,
+    moved,
     pace_of,
     ready_at,
     stated_delay,
@@ -275,6 +280,7 @@ def test_wait_after_an_incident(details: dict[str, float], expected: float) -> N
     [
         pytest.param(pace(3.0), "G", 3.0, id="no incident"),
         pytest.param(pace(3.0), "I", 6.0, id="incident doubles it"),
+        pytest.param(pace(3.0), "F", 6.0, id="failure doubles it, too"),
         pytest.param(pace(3.0), "II", 12.0, id="second incident doubles it again"),
         pytest.param(pace(3.0), "I?", 6.0, id="unjudged end changes nothing"),
         pytest.param(pace(3.0), "IG", 4.8, id="good response shortens it"),
@@ -291,10 +297,14 @@ def test_wait_after_an_incident(details: dict[str, float], expected: float) -> N
 )
 def test_delay_after_incidents(host_pace: Pace, ends: str, expected: float) -> None:
     host = Host(HostRecord(host_pace))
+    names = {
+        "G": TurnEnd.GOOD,
+        "I": TurnEnd.INCIDENT,
+        "F": TurnEnd.FAILURE,
+        "?": TurnEnd.UNJUDGED,
+    }
     for end in ends:
-        host.request(
-            {"G": TurnEnd.GOOD, "I": TurnEnd.INCIDENT, "?": TurnEnd.UNJUDGED}[end]
-        )
+        host.request(names[end])
 
     assert delay_in_force(host.record, host_pace) == pytest.approx(expected)
 
@@ -503,7 +513,209 @@ def test_delay_runs_from_the_actual_end_of_an_overdue_turn(
             60 + INCIDENT_MEMORY,
             id="incident",
         ),
+        pytest.param(
+            {"ended_at": NOW, "queue": ((1, NOW + 9_000), (2, NOW + 8_000))},
+            9_000,
+            id="processes are still waiting",
+        ),
     ],
 )
 def test_forget_at(fields: dict[str, Any], expected: float) -> None:
     assert forget_at(HostRecord(pace(), **fields)) - NOW == expected
+
+
+TWO = pace(2.0)
+ME, HER, HIM = 1, 2, 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "seconds", "queue"),
+    [
+        pytest.param({}, None, [], id="nothing known: starts"),
+        pytest.param(
+            {"ended_at": NOW - 2, "queue": ((ME, NOW + 0.1), (HER, NOW + 2))},
+            None,
+            [HER],
+            id="first in the queue: starts and leaves it",
+        ),
+        pytest.param({"ended_at": NOW - 1}, 1.0, [ME], id="delay pending: joins"),
+        pytest.param({"turns": (NOW,)}, 2.0, [ME], id="turn is open: joins"),
+        pytest.param(
+            {"queue": ((HER, NOW + 0.1),)},
+            2.0,
+            [HER, ME],
+            id="ready, but another is first: a delay later",
+        ),
+        pytest.param(
+            {"ended_at": NOW - 1, "queue": ((HER, NOW + 2), (HIM, NOW + 4))},
+            5.0,
+            [HER, HIM, ME],
+            id="two are ahead: two delays later",
+        ),
+        pytest.param(
+            {"queue": ((HER, NOW + 2), (ME, NOW + 4), (HIM, NOW + 6))},
+            2.0,
+            [HER, ME, HIM],
+            id="tries again: keeps its place",
+        ),
+        pytest.param(
+            {"queue": ((HER, NOW), (HIM, NOW - 1))},
+            None,
+            [],
+            id="those ahead are late: starts",
+        ),
+        pytest.param(
+            {"ended_at": NOW, "queue": ((ME, NOW), (HER, NOW + 3))},
+            4.0,
+            [HER, ME],
+            id="is late: joins at the end",
+        ),
+        pytest.param(
+            {"queue": ((HER, NOW + 3),), "slowed_delay": 5.0},
+            5.0,
+            [HER, ME],
+            id="slowed down: a longer delay later",
+        ),
+        pytest.param(
+            {"queue": ((HER, NOW + 3),), "turn_seconds": 4.0},
+            6.0,
+            [HER, ME],
+            id="turns take time: later by that",
+        ),
+        pytest.param(
+            {"queue": tuple((number, NOW + 9) for number in range(10, 50))},
+            60.0,
+            [*range(10, 50), ME],
+            id="many are ahead, perhaps dead: a minute later",
+        ),
+    ],
+)
+def test_attempt_of_one_of_several_processes(
+    fields: dict[str, Any], seconds: float | None, queue: list[int]
+) -> None:
+    before = HostRecord(TWO, **fields)
+
+    record, wait = after_attempt(before, NOW, process=ME, pace=TWO)
+
+    assert [process for process, _ in record.queue] == queue
+    if seconds is None:
+        assert wait <= 0
+        assert record._replace(queue=()) == after_start(
+            before._replace(queue=()), NOW, pace=TWO
+        )
+    else:
+        assert wait == seconds
+        assert dict(record.queue)[ME] == NOW + seconds + LATENESS
+        assert record._replace(queue=before.queue) == before
+
+
+@pytest.mark.parametrize(
+    ("queue", "is_written"),
+    [
+        pytest.param(((ME, NOW + 2.6),), False, id="place is kept long enough"),
+        pytest.param(((ME, NOW + 2.4),), True, id="place would be lost soon"),
+        pytest.param(((ME, NOW + 3.6),), True, id="place is kept for too long"),
+        pytest.param(((HER, NOW + 3.0),), True, id="has no place"),
+    ],
+)
+def test_wait_that_changes_nothing_returns_the_same_record(
+    queue: tuple[tuple[int, float], ...], *, is_written: bool
+) -> None:
+    record = HostRecord(TWO, turns=(NOW,), queue=queue)
+
+    record_after, _ = after_attempt(record, NOW, process=ME, pace=TWO)
+
+    assert (record_after is not record) is is_written
+
+
+def test_robots_txt_fetch_goes_ahead_of_pages_that_waited_longer() -> None:
+    record = HostRecord(TWO, ended_at=NOW, queue=((HER, NOW + 3), (ME, NOW + 5)))
+
+    record, wait = after_attempt(record, NOW, process=ME, pace=TWO, is_robots_txt=True)
+
+    assert (wait, [process for process, _ in record.queue]) == (2.0, [ME, HER])
+
+
+@pytest.mark.parametrize(
+    ("expected_before", "took", "expected"),
+    [
+        pytest.param(0.0, 0.5, 0.5, id="first turn"),
+        pytest.param(0.0, 120.0, 2.0, id="first turn is long: at most a delay"),
+        pytest.param(4.0, 1.0, 1.0, id="shorter"),
+        pytest.param(4.0, 120.0, 4.2, id="longer: grows slowly"),
+    ],
+)
+def test_expected_duration_of_a_turn_stays_near_the_minimum(
+    expected_before: float, took: float, expected: float
+) -> None:
+    record = HostRecord(
+        TWO, turns=(NOW,), queue=((HER, NOW + 3),), turn_seconds=expected_before
+    )
+
+    record = after_end(record, NOW + took, began_at=NOW, end=TurnEnd.GOOD)
+
+    assert record.turn_seconds == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("processes", "took", "most"),
+    [(1, 0.25, 2.0), (16, 0.25, 4.5), (64, 0.25, 5.2), (16, 4.0, 7.0), (64, 4.0, 11.0)],
+)
+def test_processes_share_a_host_evenly_with_few_updates(
+    processes: int, took: float, most: float
+) -> None:
+    """Without a queue, 7 of 64 processes had all turns."""
+    one, record = pace(1.0), HostRecord(pace(1.0))
+    turns: Counter[int] = Counter()
+    updates, now, count = 0, NOW, 10 * processes
+    # When each process tries next, and when its turn began (0 if it has none).
+    steps = [(NOW, process, 0.0) for process in range(processes)]
+
+    while turns.total() < count:
+        now, process, began_at = heapq.heappop(steps)
+        updates += 1
+        if began_at:
+            record = after_end(record, now, began_at=began_at, end=TurnEnd.GOOD)
+            began_at, seconds = 0.0, 1.0
+        else:
+            record, seconds = after_attempt(record, now, process=process, pace=one)
+            if seconds <= 0:
+                turns[process] += 1
+                began_at, seconds = now, took
+        heapq.heappush(steps, (now + seconds + 0.001, process, began_at))
+
+    assert updates / count <= most
+    assert set(turns) == set(range(processes))
+    assert max(turns.values()) - min(turns.values()) <= 1
+    assert now - NOW < 1.05 * count * (1.0 + took)
+
+
+def test_moved_record_allows_the_same_on_another_clock() -> None:
+    record = HostRecord(
+        TWO,
+        ended_at=NOW - 1,
+        turns=(NOW - 3,),
+        fetch_began_at=NOW - 2,
+        rest_until=NOW + 1,
+        incident_at=NOW - 4,
+        blocked_until=NOW + 2,
+        back_off=60.0,
+        slowed_delay=4.0,
+        queue=((HER, NOW + 3),),
+        turn_seconds=5.0,
+    )
+
+    assert moved(record, 100.0) == HostRecord(
+        TWO,
+        ended_at=NOW + 99,
+        turns=(NOW + 97,),
+        fetch_began_at=NOW + 98,
+        rest_until=NOW + 101,
+        incident_at=NOW + 96,
+        blocked_until=NOW + 102,
+        back_off=60.0,
+        slowed_delay=4.0,
+        queue=((HER, NOW + 103),),
+        turn_seconds=5.0,
+    )
+    assert moved(HostRecord(TWO), 100.0) == HostRecord(TWO)

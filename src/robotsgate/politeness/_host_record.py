@@ -19,12 +19,10 @@ The rules:
   shortens the delay.
 - After `forget_at`, a record has no effect and can be dropped.
 
-A ledger can store the record elsewhere and implement the same rules in another
-language. The record consists of these numbers, all of them doubles: `delay`,
-`max_at_once`, `max_delay`, `max_turn_seconds` and `delay_factor` from the pace;
-`ended_at`, `fetch_began_at`, `rest_until`, `incident_at`, `blocked_until`, `back_off`,
-`slowed_delay`; and the start time of each open turn. Written as text, a double needs 17
-digits to be read back exactly.
+Processes that share a record (`_shared_ledger.py`) follow one more rule: they get their
+turns in order of arrival. A process that must wait joins the record's queue, and tries
+again when the processes ahead of it should have had their turns. If it is late, it
+loses its place.
 """
 
 from __future__ import annotations
@@ -57,6 +55,17 @@ SPEED_UP = 0.8
 # How often to try again if a host without a delay is busy, in seconds.
 SHORTEST_WAIT_FOR_PLACE = 0.05
 
+# How late a process may try again without losing its place, in seconds.
+LATENESS = 1.0
+
+# The maximum wait for the processes ahead in the queue, in seconds: all of them may
+# have died.
+LONGEST_WAIT_FOR_OTHERS = 60.0
+
+# The expected duration of a turn grows by at most this factor with each turn, so that
+# it stays near the minimum: a process that expects long turns tries too late.
+LENGTHENING = 1.05
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
@@ -84,11 +93,18 @@ class TurnEnd(enum.Enum):
     GOOD = "good"
     """The host responded normally."""
     INCIDENT = "incident"
-    """The host asked for fewer requests (429, 503) or failed."""
+    """The host asked for fewer requests (429, 503)."""
+    FAILURE = "failure"
+    """There was no usable response, so only this process backs off from the host."""
     UNJUDGED = "unjudged"
     """There may have been a request, but its result is unknown."""
     UNUSED = "unused"
     """There was no request."""
+
+    @property
+    def is_incident(self) -> bool:
+        """Whether the gate backs off from the host."""
+        return self is TurnEnd.INCIDENT or self is TurnEnd.FAILURE
 
 
 class HostState(enum.Enum):
@@ -119,6 +135,9 @@ class HostRecord(NamedTuple):
         back_off: how long the last incident blocks the host if there is no Retry-After;
             0 if there has been a good response since.
         slowed_delay: the delay caused by incidents; 0 if there is none.
+        queue: the waiting processes, as pairs (process, when it loses its place); may
+            be empty, and always is unless processes share the record.
+        turn_seconds: how long a turn should take, for those who wait; 0 if unknown.
     """
 
     pace: Pace
@@ -130,6 +149,8 @@ class HostRecord(NamedTuple):
     blocked_until: float = NEVER
     back_off: float = 0.0
     slowed_delay: float = 0.0
+    queue: tuple[tuple[int, float], ...] = ()
+    turn_seconds: float = 0.0
 
 
 def stated_delay(
@@ -244,6 +265,8 @@ def after_end(
     elif began_at in turns:
         place = turns.index(began_at)
         turns = turns[:place] + turns[place + 1 :]
+        if record.queue and end is not TurnEnd.UNUSED:
+            record = _after_duration(record, now - began_at)
     pace, ended_at, rest_until = record.pace, record.ended_at, record.rest_until
     if end is not TurnEnd.UNUSED:
         ended_at = max(ended_at, now)
@@ -251,7 +274,7 @@ def after_end(
             rest = min(pace.delay_factor * (now - began_at), pace.max_delay)
             rest_until = max(rest_until, now + rest)
     record = HostRecord(pace, ended_at, turns, fetch_began_at, rest_until, *record[5:])
-    if end is TurnEnd.INCIDENT:
+    if end.is_incident:
         return after_incident(
             record, now, began_at=began_at, retry_after=retry_after, jitter=jitter
         )
@@ -320,6 +343,19 @@ def after_time(record: HostRecord, now: float) -> tuple[HostRecord, int]:
     return record, len(overdue)
 
 
+def moved(record: HostRecord, seconds: float) -> HostRecord:
+    """The record with all times `seconds` later, for another clock."""
+    return record._replace(
+        ended_at=record.ended_at + seconds,
+        turns=tuple(began_at + seconds for began_at in record.turns),
+        fetch_began_at=record.fetch_began_at + seconds,
+        rest_until=record.rest_until + seconds,
+        incident_at=record.incident_at + seconds,
+        blocked_until=record.blocked_until + seconds,
+        queue=tuple((process, until + seconds) for process, until in record.queue),
+    )
+
+
 def delay_in_force(record: HostRecord, pace: Pace) -> float:
     """Seconds between requests to a host, including the effect of incidents."""
     return max(pace.delay, record.slowed_delay)
@@ -342,7 +378,65 @@ def forget_at(record: HostRecord) -> float:
     pace = record.pace
     began_at = max((record.fetch_began_at, *record.turns))
     ended_at = max(record.ended_at, began_at + pace.max_turn_seconds)
-    return max(ended_at + pace.max_delay, record.blocked_until + INCIDENT_MEMORY)
+    waiting_until = max((until for _, until in record.queue), default=NEVER)
+    return max(
+        ended_at + pace.max_delay,
+        record.blocked_until + INCIDENT_MEMORY,
+        waiting_until,
+    )
+
+
+def after_attempt(
+    record: HostRecord,
+    now: float,
+    *,
+    process: int,
+    pace: Pace,
+    is_robots_txt: bool = False,
+) -> tuple[HostRecord, float]:
+    """The record after one of several processes has tried to start a request.
+
+    Only the first process in the queue can start one. The others join the queue; a
+    process that is still there in time keeps its place. A request for a robots.txt goes
+    first, since pages may be waiting for it.
+
+    Args:
+        record: a result of `after_time`.
+        now: seconds.
+        process: a number unique to the process, 0 to 2 ** 53.
+        pace: the host's current pace.
+        is_robots_txt: whether the request fetches a robots.txt.
+
+    Returns:
+        The record, which is `record` itself if nothing has changed; and the seconds
+        until the process should try again, 0 or less if the request has started.
+    """
+    waiting = [place for place in record.queue if place[1] > now]
+    others = [place for place in waiting if place[0] != process]
+    ahead = 0
+    if not is_robots_txt:
+        processes = [*(each for each, _ in waiting), process]
+        ahead = processes.index(process)
+    seconds = ready_at(record, now, pace=pace, is_robots_txt=is_robots_txt) - now
+    if seconds <= 0 and not ahead:
+        record = after_start(record, now, pace=pace, is_robots_txt=is_robots_txt)
+        return record._replace(queue=tuple(others)), seconds
+    delay = delay_in_force(record, pace)
+    spacing = max(delay, (delay + record.turn_seconds) / pace.max_at_once)
+    seconds = max(seconds, 0.0) + min(ahead * spacing, LONGEST_WAIT_FOR_OTHERS)
+    until = now + seconds + LATENESS
+    kept = waiting[ahead] if ahead < len(waiting) else (process, NEVER)
+    if kept[0] == process and abs(until - kept[1]) <= LATENESS / 2:
+        return record, seconds  # saves a write
+    others.insert(ahead, (process, until))
+    return record._replace(queue=tuple(others)), seconds
+
+
+def _after_duration(record: HostRecord, seconds: float) -> HostRecord:
+    """The record after a turn of `seconds`, for which processes have waited."""
+    usual = max(record.pace.delay, SHORTEST_WAIT_FOR_PLACE)
+    most = LENGTHENING * record.turn_seconds or usual
+    return record._replace(turn_seconds=min(seconds, most))
 
 
 def _has_place(record: HostRecord, pace: Pace, *, is_robots_txt: bool) -> bool:

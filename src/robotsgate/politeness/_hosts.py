@@ -355,7 +355,7 @@ class Queues:
         with anyio.CancelScope(shield=True):
             await self._ledger.end(grant, end, retry_after=retry_after)
         self._wake_first(grant.host)
-        if end is TurnEnd.INCIDENT:
+        if end.is_incident:
             seconds = self.status(grant.host).wait_seconds
             ready_at = self._clock.now() + seconds
             event = HostBlocked(host=grant.host, cause=cause, ready_at=ready_at)

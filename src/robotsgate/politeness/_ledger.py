@@ -129,8 +129,8 @@ class Ledger(Protocol):
         Args:
             grant: the result of `start`.
             end: how the request ended.
-            retry_after: after an incident, how many seconds the host asked callers to
-                wait; `None` if there was no Retry-After.
+            retry_after: after an incident or a failure, how many seconds the host asked
+                callers to wait; `None` if there was no Retry-After.
         """
         ...
 
@@ -203,7 +203,7 @@ class LocalLedger:
             end=end,
             is_robots_txt=grant.is_robots_txt,
             retry_after=retry_after,
-            jitter=with_jitter(1.0, grant.host) if end is TurnEnd.INCIDENT else 1.0,
+            jitter=with_jitter(1.0, grant.host) if end.is_incident else 1.0,
         )
         self._keep(grant.host, record, now)
 

@@ -315,7 +315,7 @@ def record_in(text: bytes) -> tuple[float, HostRecord]:
         delay_factor=delay_factor,
     )
     turns = tuple(numbers[13 : 13 + int(numbers[12])])
-    return now_ms / 1_000, HostRecord(pace, rest[0], turns, *rest[1:])
+    return now_ms / 1_000, HostRecord(pace, rest[0], turns, *rest[1:])  # type: ignore[arg-type]  # 7 numbers
 
 
 def start_arguments(
@@ -352,7 +352,8 @@ def end_arguments(
     """
     common = _common_arguments(pace, is_robots_txt=is_robots_txt, now=now)
     pause = "" if retry_after is None else repr(retry_after)
-    return [*common, repr(began_at), repr(seconds), end.value, pause, repr(jitter)]
+    how = "incident" if end.is_incident else end.value
+    return [*common, repr(began_at), repr(seconds), how, pause, repr(jitter)]
 
 
 def _common_arguments(pace: Pace, *, is_robots_txt: bool, now: float) -> list[str]:

@@ -92,7 +92,7 @@ class Turn:
                 error = error.split(_SAYS_NOTHING)[1]
             end = TurnEnd.UNJUDGED
             if isinstance(error, Exception) and not isinstance(error, _SAYS_NOTHING):
-                end, claim.cause = TurnEnd.INCIDENT, type(error).__name__
+                end, claim.cause = TurnEnd.FAILURE, type(error).__name__
         try:
             await self._turns.end(claim, end or TurnEnd.GOOD)
         finally:
@@ -152,11 +152,13 @@ class Turn:
             raise TypeError(
                 f"expected retry_after to be a str (the header), got {retry_after!r}"
             )
-        is_incident = failure or not is_valid or status in ASK_FOR_LESS
-        claim.end = TurnEnd.INCIDENT if is_incident else TurnEnd.GOOD
-        claim.cause = str(status) if status in ASK_FOR_LESS else "failure"
+        claim.end, claim.cause = TurnEnd.GOOD, ""
+        if status in ASK_FOR_LESS:
+            claim.end, claim.cause = TurnEnd.INCIDENT, str(status)
+        elif failure or not is_valid:
+            claim.end, claim.cause = TurnEnd.FAILURE, "failure"
         claim.retry_after = None
-        if is_incident and retry_after is not None:
+        if claim.end.is_incident and retry_after is not None:
             host = claim.grant.host
             claim.retry_after = self._turns.seconds_asked_for(host, retry_after)
 
@@ -294,7 +296,7 @@ class Turns:
         grant = cast("Grant", claim.grant)
         claim.grant = None
         self._remove(claim, grant.host)
-        if end is TurnEnd.INCIDENT:
+        if end.is_incident:
             self.counts["incidents"] += 1
         cause, seconds = claim.cause, claim.retry_after
         await self.queues.end(grant, end, cause=cause, retry_after=seconds)

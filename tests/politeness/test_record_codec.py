@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+
+import pytest
+
+from robotsgate.politeness._host_record import HostRecord, Pace
+from robotsgate.politeness._record_codec import RecordError, decode, encode
+
+from .builders import NOW, pace
+
+FULL = HostRecord(
+    Pace(
+        delay=0.1,
+        max_at_once=2,
+        max_delay=3.0,
+        max_turn_seconds=4.0,
+        delay_factor=0.5,
+    ),
+    ended_at=NOW + 0.1,
+    turns=(NOW + 0.2, NOW + 0.3),
+    fetch_began_at=NOW + 0.4,
+    rest_until=NOW + 0.5,
+    incident_at=NOW + 0.6,
+    blocked_until=NOW + 0.7,
+    back_off=60.0,
+    slowed_delay=4.0,
+    queue=((2**53 - 1, NOW + 0.8), (0, NOW + 0.9)),
+    turn_seconds=0.25,
+)
+
+
+def framed(*numbers: float) -> bytes:
+    """Numbers with a correct checksum."""
+    body = struct.pack(f">{len(numbers)}d", *numbers)
+    return b"\x01" + zlib.crc32(body).to_bytes(4, "big") + body
+
+
+@pytest.mark.parametrize(
+    "record", [FULL, HostRecord(pace())], ids=["everything", "nothing known"]
+)
+def test_record_is_decoded_as_it_was(record: HostRecord) -> None:
+    assert decode(encode(record, NOW)) == (NOW, record)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"1 2 3", id="text"),
+        pytest.param(b"\x02" + encode(FULL, NOW)[1:], id="another version"),
+        pytest.param(encode(FULL, NOW)[:-1], id="the last byte is missing"),
+        pytest.param(encode(FULL, NOW)[:-1] + b"x", id="a byte has changed"),
+        pytest.param(framed(), id="no numbers"),
+        pytest.param(framed(*[1.0] * 14), id="too few numbers"),
+        pytest.param(framed(*[1.0] * 17), id="half a place in the queue"),
+        pytest.param(framed(*[1.0] * 14, float("inf")), id="endless turns"),
+    ],
+)
+def test_other_bytes_are_refused(data: bytes) -> None:
+    with pytest.raises(RecordError, match=re.escape("expected a host's record")):
+        decode(data)
