@@ -15,12 +15,12 @@ from contextlib import suppress
 
 import anyio
 import httpx
-from coredis import Redis
 from crawler import USER_AGENT, links
 from example_site import serving
+from redis.asyncio import Redis
 from redis_frontier import Frontier
 
-from robotsgate import PolitenessGate, RedisLedger, RobotsChecker, RobotsError
+from robotsgate import PolitenessGate, RobotsChecker, RobotsError, SharedLedger
 
 # --- The worker -------------------------------------------------------------------
 
@@ -59,7 +59,7 @@ async def main(redis_url: str, *start: str) -> None:
         async with (
             httpx.AsyncClient(headers={"User-Agent": USER_AGENT}) as client,
             RobotsChecker(user_agent=USER_AGENT, store=redis_url) as checker,
-            RedisLedger(redis_url, workers=10) as ledger,
+            SharedLedger(redis_url, workers=10) as ledger,
             PolitenessGate(
                 checker, "ExampleBot", ledger=ledger, on_event=frontier.on_event
             ) as gate,

@@ -17,7 +17,7 @@ import anyio
 import httpx
 from example_site import serving
 
-from robotsgate import PolitenessGate, RedisLedger, RobotsChecker
+from robotsgate import PolitenessGate, RobotsChecker, SharedLedger
 
 NAMES = ("first", "second")
 PATHS = ("/shoes", "/hats", "/basket")
@@ -47,7 +47,7 @@ async def crawl(redis: str, site: str, name: str) -> None:
     async with (
         httpx.AsyncClient(headers={"User-Agent": "ExampleBot/1.0"}) as client,
         RobotsChecker(user_agent="ExampleBot/1.0", store=redis) as checker,
-        RedisLedger(redis, workers=len(NAMES)) as ledger,
+        SharedLedger(redis, workers=len(NAMES)) as ledger,
         PolitenessGate(checker, "ExampleBot", ledger=ledger) as gate,
     ):
         for path in PATHS:

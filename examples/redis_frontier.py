@@ -16,12 +16,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import anyio
-from coredis import PureToken, Redis
 
 from robotsgate import GateEvent, InvalidURLError, Origin, URLLeftOut
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from redis.asyncio import Redis
 
 ADD = """
 local is_new = redis.call('ZADD', KEYS[3], 'NX', 0, ARGV[2]) == 1
@@ -53,22 +54,22 @@ HOSTS = ["hosts", "resting"]
 class Frontier:
     """Gives each host to one worker at a time, and each URL until it is finished."""
 
-    def __init__(self, redis: Redis[str], lease: float) -> None:
+    def __init__(self, redis: Redis, lease: float) -> None:
         """Lease hosts and URLs for `lease` seconds, which must exceed any turn."""
         self._redis, self.lease = redis, lease
-        self._left_out: dict[str, dict[str | bytes, float]] = defaultdict(dict)
+        self._left_out: dict[str, dict[str, float]] = defaultdict(dict)
 
     async def add(self, url: str) -> None:
         """Add `url`, unless it was added before."""
         with suppress(InvalidURLError):  # a link like mailto:
             host = Origin.from_url(url).host
-            await self._redis.eval(ADD, [*HOSTS, f"urls:{host}"], [host, url])
+            await self._redis.eval(ADD, 3, *HOSTS, f"urls:{host}", host, url)
 
     async def hosts(self) -> AsyncIterator[str]:
         """Take hosts until all URLs are finished."""
-        while await self._redis.exists(HOSTS):
-            times = [str(time.time()), str(time.time() + self.lease)]
-            if host := await self._redis.eval(TAKE_HOST, HOSTS, times):
+        while await self._redis.exists(*HOSTS):
+            times = [time.time(), time.time() + self.lease]
+            if host := await self._redis.eval(TAKE_HOST, 2, *HOSTS, *times):
                 yield str(host)
             else:
                 await anyio.sleep(1)
@@ -77,9 +78,9 @@ class Frontier:
         """Take one of `host`'s URLs, and renew the lease of the host."""
         urls, now = f"urls:{host}", time.time()
         if times := self._left_out.pop(host, None):
-            await self._redis.zadd(urls, times, comparison=PureToken.GT)
-        arguments = [host, str(now), str(now + self.lease)]
-        url = await self._redis.eval(TAKE_URL, [*HOSTS, urls], arguments)
+            await self._redis.zadd(urls, times, gt=True)
+        lease = [now, now + self.lease]
+        url = await self._redis.eval(TAKE_URL, 3, *HOSTS, urls, host, *lease)
         return str(url) if url else None
 
     async def finish(self, url: str) -> None:

@@ -10,7 +10,7 @@ from functools import cache
 
 import requests
 
-from robotsgate import RedisLedger
+from robotsgate import SharedLedger
 from robotsgate.sync import PolitenessGate, RobotsChecker
 
 REDIS = os.environ.get("REDIS", "redis://localhost:6379/0")
@@ -22,7 +22,7 @@ USER_AGENT = "ExampleBot/1.0 (+https://example.org/bot)"
 def opened_gate() -> PolitenessGate:
     """This process's gate, created by its first task, because processes fork."""
     checker = RobotsChecker(user_agent=USER_AGENT, store=REDIS)
-    ledger = RedisLedger(REDIS, workers=PROCESSES)
+    ledger = SharedLedger(REDIS, workers=PROCESSES)
     return PolitenessGate(checker, "ExampleBot", ledger=ledger)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import ssl
 from contextlib import ExitStack
@@ -113,13 +112,6 @@ def valkey() -> Iterator[Valkey]:
     """A server shared by the tests in a module; each test has its own key prefix."""
     with running_valkey() as server:
         yield server
-
-
-@pytest.fixture(scope="module")
-def nothing_is_left() -> Iterator[None]:
-    """Collect what coredis leaves behind before the next module runs."""
-    yield
-    gc.collect()
 
 
 @pytest.fixture

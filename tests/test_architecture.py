@@ -56,7 +56,6 @@ RARELY_NEEDED = {
 }
 NOT_FOR_PARSING = IO_LIBRARIES | RARELY_NEEDED | {"ipaddress", "logging"}
 NOT_FOR_CHECKS = RARELY_NEEDED | {
-    "coredis",
     "httpcore",
     "httpx",
     "pytest",
@@ -198,10 +197,8 @@ def test_imports_for_type_checkers_match_the_lazy_imports() -> None:
 def test_using_a_name_without_its_extra_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    for library in ("coredis", "redis.asyncio"):
-        monkeypatch.setitem(sys.modules, library, None)
-    for module in ("politeness.redis_ledger", "stores.redis", "stores._redis_server"):
-        monkeypatch.delitem(sys.modules, f"robotsgate.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, "redis.asyncio", None)
+    monkeypatch.delitem(sys.modules, "robotsgate.stores.redis", raising=False)
     monkeypatch.delitem(vars(robotsgate), name, raising=False)
 
     with pytest.raises(ImportError, match=rf"{name} .* 'robotsgate\[redis\]'"):

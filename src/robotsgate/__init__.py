@@ -72,8 +72,8 @@ if TYPE_CHECKING:
     from robotsgate.politeness._schedule import ScheduledTurn as ScheduledTurn
     from robotsgate.politeness._schedule import TurnSchedule as TurnSchedule
     from robotsgate.politeness._schedule import URLSchedule as URLSchedule
+    from robotsgate.politeness._shared_ledger import SharedLedger as SharedLedger
     from robotsgate.politeness._turns import Turn as Turn
-    from robotsgate.politeness.redis_ledger import RedisLedger as RedisLedger
     from robotsgate.robotstxt._dialect import Dialect as Dialect
     from robotsgate.robotstxt._headers import HeadersLike as HeadersLike
     from robotsgate.robotstxt._lint import Diagnostic as Diagnostic
@@ -133,6 +133,7 @@ _NAMES = {
     "politeness._gate": "PolitenessGate",
     "politeness._ledger": "Grant Ledger LedgerStatus LocalLedger Wait",
     "politeness._host_record": "HostState Pace TurnEnd",
+    "politeness._shared_ledger": "SharedLedger",
     "politeness._schedule": "ScheduledTurn TurnSchedule URLSchedule",
     "politeness._turns": "Turn",
     "robotstxt._dialect": "Dialect",
@@ -150,7 +151,6 @@ _NAMES = {
 # Names that need the redis extra are not in `__all__`, so that `import *` works without
 # it.
 _EXTRA_HOMES = {
-    "RedisLedger": "politeness.redis_ledger",
     "RedisStore": "stores.redis",
 }
 

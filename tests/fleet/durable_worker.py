@@ -11,9 +11,9 @@ from pathlib import Path
 
 import anyio
 import httpx
-from coredis import Redis
+from redis.asyncio import Redis
 
-from robotsgate import PolitenessGate, RedisLedger, RobotsChecker
+from robotsgate import PolitenessGate, RobotsChecker, SharedLedger
 
 sys.path.append(str(Path(__file__).parents[2] / "examples"))
 
@@ -30,7 +30,7 @@ async def work(name: str, redis_url: str, page_url: str) -> None:
         Redis.from_url(redis_url, decode_responses=True) as redis,
         httpx.AsyncClient(headers={"User-Agent": name}) as client,
         RobotsChecker(user_agent=name, store=redis_url) as checker,
-        RedisLedger(redis_url, workers=3) as ledger,
+        SharedLedger(redis_url, workers=3) as ledger,
         PolitenessGate(
             checker,
             "ExampleBot",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import anyio
 import httpx
 
-from robotsgate import LedgerFailed, PolitenessGate, RedisLedger, RobotsChecker
+from robotsgate import LedgerFailed, PolitenessGate, RobotsChecker, SharedLedger
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -30,7 +30,7 @@ class PoliteAssignment:
 
     Attributes:
         name: its User-Agent.
-        redis: the URL of the Redis server.
+        store: the URL of the store.
         url: the URL to request.
         workers: the number of workers.
         requests: the number of requests.
@@ -38,7 +38,7 @@ class PoliteAssignment:
     """
 
     name: str
-    redis: str
+    store: str
     url: str
     workers: int
     requests: int
@@ -49,15 +49,15 @@ async def crawl(
     urls: Iterable[str],
     fetch: Callable[[str], Awaitable[httpx.Response]],
     *,
-    redis: str,
+    store: str,
     workers: int,
     on_event: Callable[[LedgerEvent], object],
     options: dict[str, float],
 ) -> None:
     """Fetch each URL during a turn of its host."""
     async with (
-        RedisLedger(redis, workers=workers, on_event=on_event) as ledger,
-        RobotsChecker(user_agent="ExampleBot/1.0", store=redis) as checker,
+        SharedLedger(store, workers=workers, on_event=on_event) as ledger,
+        RobotsChecker(user_agent="ExampleBot/1.0", store=store) as checker,
         PolitenessGate(checker, "ExampleBot", ledger=ledger, **options) as gate,
     ):
         for url in urls:
@@ -81,7 +81,7 @@ async def work(assignment: PoliteAssignment) -> None:
         await crawl(
             [assignment.url] * assignment.requests,
             fetch,
-            redis=assignment.redis,
+            store=assignment.store,
             workers=assignment.workers,
             on_event=events.append,
             options=assignment.gate,

@@ -21,6 +21,7 @@ from robotsgate.politeness._host_record import (
     after_end,
     after_start,
     after_time,
+    as_ended,
     delay_in_force,
     forget_at,
     host_state,
@@ -688,6 +689,23 @@ def test_processes_share_a_host_evenly_with_few_updates(
     assert set(turns) == set(range(processes))
     assert max(turns.values()) - min(turns.values()) <= 1
     assert now - NOW < 1.05 * count * (1.0 + took)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"ended_at": NOW, "turns": (NOW - 5,)},
+        {"ended_at": NOW - 9, "turns": (NOW - 5, NOW), "queue": ((HER, NOW + 3),)},
+        {"turns": (NOW - 5,), "fetch_began_at": NOW},
+    ],
+    ids=["end is last", "start is last", "robots.txt fetch is last"],
+)
+def test_next_request_starts_a_delay_after_the_last_one_however_it_ends(
+    fields: dict[str, Any],
+) -> None:
+    record = as_ended(HostRecord(TWO, **fields))
+
+    assert record == HostRecord(TWO, ended_at=NOW)
 
 
 def test_moved_record_allows_the_same_on_another_clock() -> None:

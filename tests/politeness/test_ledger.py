@@ -66,7 +66,7 @@ async def test_setting_the_clock_does_not_change_waits(
 
     clock.set(clock.now() - 86_400)
 
-    assert await ledger.start(HOST, ONE) == Wait(seconds=20.0, overdue=0)
+    assert await ledger.start(HOST, ONE) == Wait(seconds=2.0, overdue=0)
 
 
 async def test_obsolete_hosts_are_dropped_as_new_ones_arrive(

@@ -19,7 +19,7 @@ import robotsgate
 from robotsgate import (
     DisallowedError,
     LocalLedger,
-    RedisLedger,
+    SharedLedger,
     SystemClock,
     TurnNotInTimeError,
     TurnsOverdue,
@@ -39,8 +39,8 @@ from tests.checking.builders import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
-    from tests.servers.valkey import Valkey
 
 _TIMEOUT_SECONDS = 30.0
 DELAY = 10.0
@@ -320,11 +320,9 @@ def test_ledger_is_opened_and_closed_in_the_event_loops_thread(owner: str) -> No
     assert len(ledger.calls) == 2
 
 
-def test_gates_of_a_fleet_share_the_turns_of_a_host(
-    valkey: Valkey, prefix: str
-) -> None:
+def test_gates_of_several_processes_share_the_turns_of_a_host(tmp_path: Path) -> None:
     def new_crawl() -> Crawl:
-        return Crawl(ledger=RedisLedger(valkey.url, workers=2, prefix=prefix))
+        return Crawl(ledger=SharedLedger(tmp_path / "hosts.db", workers=2))
 
     first, second = new_crawl(), new_crawl()
     with first.checker, second.checker:

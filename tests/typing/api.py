@@ -51,6 +51,7 @@ from robotsgate import (
     LedgerEvent,
     LedgerFailed,
     LedgerReturned,
+    LedgerStatus,
     Line,
     LineKind,
     ListableStore,
@@ -59,11 +60,11 @@ from robotsgate import (
     MemoryStore,
     Origin,
     OtherLine,
+    Pace,
     Policy,
     PolitenessGate,
     Preference,
     Reason,
-    RedisLedger,
     RequestRate,
     RetryAfterIgnored,
     RobotsArchive,
@@ -75,6 +76,7 @@ from robotsgate import (
     RuleKind,
     ScheduledTurn,
     Severity,
+    SharedLedger,
     Store,
     StoreError,
     StoreFailed,
@@ -311,10 +313,11 @@ def on_ledger_event(event: LedgerEvent) -> None:
             assert_never(event)
 
 
-def ledgers(events: list[LedgerEvent]) -> None:
-    RedisLedger("redis://host", workers=20, on_event=on_ledger_event)
-    RedisLedger("redis://host", workers=1, max_hosts=10, clock=ManualClock(), prefix="")
-    RedisLedger("redis://host", workers=1, on_event=events.append)
+def ledgers(events: list[LedgerEvent], pace: Pace) -> None:
+    SharedLedger("redis://host", workers=20, on_event=on_ledger_event)
+    SharedLedger(Path("hosts.db"), workers=1, max_hosts=10, clock=ManualClock())
+    ledger: Ledger = SharedLedger(MemoryStore(), workers=1, on_event=events.append)
+    assert_type(ledger.peek("host", pace), LedgerStatus)
 
 
 def checkers(client: httpx.AsyncClient, events: list[CheckerEvent]) -> None:

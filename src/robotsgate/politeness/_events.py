@@ -176,9 +176,9 @@ class WindowFilled(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerFailed(Event):
-    """A ledger cannot reach its server, so this process continues without the server.
+    """A ledger cannot reach its store, so this process continues without the store.
 
-    `LedgerReturned` follows when the server responds again.
+    `LedgerReturned` follows when the store responds again.
 
     Attributes:
         error: what went wrong.
@@ -189,10 +189,10 @@ class LedgerFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerReturned(Event):
-    """A ledger can reach its server again after `LedgerFailed`.
+    """A ledger can reach its store again after `LedgerFailed`.
 
     Attributes:
-        elapsed_seconds: how long the server was unreachable, ≥ 0.
+        elapsed_seconds: how long the store was unreachable, ≥ 0.
     """
 
     elapsed_seconds: float

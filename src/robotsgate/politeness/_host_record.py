@@ -356,6 +356,19 @@ def moved(record: HostRecord, seconds: float) -> HostRecord:
     )
 
 
+def as_ended(record: HostRecord) -> HostRecord:
+    """The record as if each open turn had ended when it started, without the queue.
+
+    The next request can't start before this record allows it.
+    """
+    return record._replace(
+        ended_at=max(record.ended_at, record.fetch_began_at, *record.turns),
+        turns=(),
+        fetch_began_at=NEVER,
+        queue=(),
+    )
+
+
 def delay_in_force(record: HostRecord, pace: Pace) -> float:
     """Seconds between requests to a host, including the effect of incidents."""
     return max(pace.delay, record.slowed_delay)

@@ -6,7 +6,7 @@ Must not contain rules, which belong in `_host_record.py`.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from robotsgate._clock import SystemClock
@@ -45,8 +45,8 @@ class Grant(NamedTuple):
         is_robots_txt: whether the request fetches a robots.txt.
         overdue: how many turns the ledger has ended since the last start because they
             were older than `max_turn_seconds`, ≥ 0.
-        shared_began_at: the time of the grant by the fleet's clock; `None` if there is
-            no fleet or it could not be reached.
+        shared_began_at: the time of the grant in the record that processes share;
+            `None` if they share none, or the store could not be reached.
         forgotten: blocked hosts that the ledger has dropped to make room for this one;
             usually empty.
     """
@@ -98,9 +98,8 @@ class Ledger(Protocol):
     `start` and `end` are atomic, even across processes that share a ledger. The ledger
     has its own clock: callers pass durations, never times. It does not queue: if
     several callers wait for one host, the first one to try once the host is ready gets
-    the grant, unless another process in the fleet has waited longer. A failing server
-    never raises an exception: a ledger that cannot reach its server continues with what
-    it knows.
+    the grant, unless another process has waited longer. A failing store never raises an
+    exception: a ledger that cannot reach its store continues with what it knows.
     """
 
     async def start(
@@ -182,8 +181,7 @@ class LocalLedger:
         """Start a request to `host` if it is ready."""
         now = self._clock.monotonic()
         record, overdue = self._record(host, pace, now)
-        own_pace = self._own_pace(record, pace)
-        moment = ready_at(record, now, pace=own_pace, is_robots_txt=is_robots_txt)
+        moment = ready_at(record, now, pace=pace, is_robots_txt=is_robots_txt)
         if moment > now:
             self._records[host] = record
             return Wait(moment - now, overdue)
@@ -211,20 +209,15 @@ class LocalLedger:
         """The state of `host`. Never waits."""
         now = self._clock.monotonic()
         record, _ = self._record(host, pace, now)
-        own_pace = self._own_pace(record, pace)
         return LedgerStatus(
             state=host_state(record, now),
-            delay=delay_in_force(record, own_pace),
+            delay=delay_in_force(record, pace),
             under_way=len(record.turns) + (record.fetch_began_at > NEVER),
-            wait_seconds=max(0.0, ready_at(record, now, pace=own_pace) - now),
+            wait_seconds=max(0.0, ready_at(record, now, pace=pace) - now),
         )
 
     async def aclose(self) -> None:
         """Do nothing: there are no resources to release."""
-
-    def _own_pace(self, record: HostRecord, pace: Pace) -> Pace:  # noqa: ARG002 (used in a fleet)
-        """This process's share of `pace`."""
-        return pace
 
     def _record(self, host: str, pace: Pace, now: float) -> tuple[HostRecord, int]:
         """The record of `host`, and how many overdue turns have ended."""
@@ -263,75 +256,3 @@ class LocalLedger:
             else:
                 (self._blocked if is_blocked else self._round).append(host)
         return forgotten
-
-
-class FleetMemory(LocalLedger):
-    """This process's turns, and the state of the hosts as learned from the fleet.
-
-    Attributes:
-        is_alone: whether this process cannot reach the shared server. If so, it sends
-            only its share of the requests that each host allows.
-    """
-
-    def __init__(self, *, workers: int, max_hosts: int, clock: Clock) -> None:
-        """Start without any hosts, assuming that the server can be reached."""
-        super().__init__(max_hosts=max_hosts, clock=clock)
-        self._workers = workers
-        self.is_alone = False
-
-    def least_wait(
-        self, host: str, pace: Pace, *, is_robots_txt: bool
-    ) -> tuple[float, bool]:
-        """The minimum wait for a request to `host`, without contacting the fleet.
-
-        Returns:
-            The seconds to wait, 0 or less if there is no wait; and whether this process
-            remembers a request to the host.
-        """
-        now = self._clock.monotonic()
-        record, _ = self._record(host, pace, now)
-        # Another process may end an incident, but cannot shorten a block or a delay.
-        record = record._replace(back_off=0.0, slowed_delay=0.0)
-        moment = ready_at(record, now, pace=pace, is_robots_txt=is_robots_txt)
-        return moment - now, now < forget_at(record)
-
-    def learn(self, host: str, fleet_now: float, record: HostRecord) -> None:
-        """Update the state of `host`, except for its turns, from the fleet.
-
-        Args:
-            host: the host of `record`.
-            fleet_now: the current time by the clock of `record`, in seconds.
-            record: the fleet's record of the host.
-        """
-        now = self._clock.monotonic()
-        lag = now - fleet_now
-        known, _ = self._record(host, record.pace, now)
-        learnt = HostRecord(
-            record.pace,
-            max(known.ended_at, record.ended_at + lag),
-            known.turns,
-            known.fetch_began_at,
-            max(known.rest_until, record.rest_until + lag),
-            record.incident_at + lag,
-            max(known.blocked_until, record.blocked_until + lag),
-            record.back_off,
-            record.slowed_delay,
-        )
-        self._keep(host, learnt, now)
-
-    def begin(self, host: str, pace: Pace, *, is_robots_txt: bool) -> float:
-        """Record a request that the fleet has granted; return the current time."""
-        now = self._clock.monotonic()
-        record, _ = self._record(host, pace, now)
-        record = after_start(record, now, pace=pace, is_robots_txt=is_robots_txt)
-        self._keep(host, record, now)
-        return now
-
-    def _own_pace(self, record: HostRecord, pace: Pace) -> Pace:
-        if not self.is_alone:
-            return pace
-        return replace(
-            pace,
-            delay=self._workers * delay_in_force(record, pace),
-            max_at_once=max(1, pace.max_at_once // self._workers),
-        )

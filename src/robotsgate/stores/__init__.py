@@ -5,6 +5,7 @@ These modules may access their file or server, but must not import `fetching`,
 """
 
 from robotsgate.stores._base import (
+    HOST_PREFIX,
     Change,
     FetchLease,
     ListableStore,
@@ -15,6 +16,7 @@ from robotsgate.stores._base import (
 from robotsgate.stores.memory import MemoryStore
 
 __all__ = [
+    "HOST_PREFIX",
     "Change",
     "FetchLease",
     "ListableStore",

@@ -14,7 +14,13 @@ more than once, and from another thread.
 """
 
 TimedChange = Callable[[bytes | None, float], tuple[bytes, float | None] | None]
-"""Like `Change`, with the time at which the bytes were read, in epoch seconds."""
+"""Like `Change`, but also gets the time of the read, in epoch seconds."""
+
+HOST_PREFIX = "turn:"
+"""The prefix of the keys under which a `SharedLedger` keeps the hosts' records.
+
+`keys` and `count` leave these keys out, and a file that is full does not evict them.
+"""
 
 
 @runtime_checkable
@@ -61,7 +67,7 @@ class Store(Protocol):
 
 @runtime_checkable
 class ListableStore(Store, Protocol):
-    """A store that can list its keys."""
+    """A store that can list its keys, except those that begin with `HOST_PREFIX`."""
 
     def keys(self) -> AsyncIterator[str]:
         """Iterate over all keys, once each, in any order.
@@ -76,23 +82,23 @@ class ListableStore(Store, Protocol):
 
 
 @runtime_checkable
-class TimedStore(Store, Protocol):
-    """A store with a clock that all its processes share."""
-
-    async def update_timed(self, key: str, change: TimedChange) -> None:
-        """Like `Store.update`, but `change` also gets the time of the read.
-
-        The time is that of the store's server, and never later than the write.
-        """
-        ...
-
-
-@runtime_checkable
 class BatchStore(Protocol):
     """A store that can look up several keys efficiently in one call."""
 
     async def get_many(self, keys: Sequence[str]) -> Mapping[str, bytes]:
         """Like `Store.get`, but for several keys; omits keys without bytes."""
+        ...
+
+
+@runtime_checkable
+class TimedStore(Protocol):
+    """A store with a clock that all its users share, such as a server's."""
+
+    async def update_timed(self, key: str, change: TimedChange) -> None:
+        """Like `Store.update`, but `change` also gets the store's time of the read.
+
+        The time is in epoch seconds, and never later than the write.
+        """
         ...
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from robotsgate.errors import StoreError
+from robotsgate.stores._base import HOST_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,6 +28,9 @@ CREATE TABLE kept (
     id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, keep_until REAL, value BLOB
 )
 """
+
+# The rows of origins. A ledger's records of hosts are neither listed nor evicted.
+_IS_ORIGIN = f"key NOT GLOB '{HOST_PREFIX}*'"
 
 # How long SQLite itself waits for another process. A store is opened in the event
 # loop, which must not be blocked for longer.
@@ -196,11 +200,19 @@ def values_of(connection: sqlite3.Connection, keys: Iterable[str]) -> dict[str, 
 
 def slice_of_keys(connection: sqlite3.Connection, after: str, rows: int) -> list[str]:
     """The next keys after `after` in sorted order, at most `rows` of them."""
-    query = "SELECT key FROM kept WHERE key > ? ORDER BY key LIMIT ?"
+    query = f"SELECT key FROM kept WHERE key > ? AND {_IS_ORIGIN} ORDER BY key LIMIT ?"  # noqa: S608 (a constant)
     return [key for (key,) in connection.execute(query, (after, rows))]
 
 
 def count(connection: sqlite3.Connection) -> int:
-    """Return the number of keys."""
-    (count,) = connection.execute("SELECT count(*) FROM kept").fetchone()
+    """Return the number of origins' keys."""
+    query = f"SELECT count(*) FROM kept WHERE {_IS_ORIGIN}"  # noqa: S608 (a constant)
+    (count,) = connection.execute(query).fetchone()
     return int(count)
+
+
+def evict(connection: sqlite3.Connection, rows: int) -> int:
+    """Delete the origins written longest ago, at most `rows` of them."""
+    oldest = f"SELECT id FROM kept WHERE {_IS_ORIGIN} ORDER BY id LIMIT ?"  # noqa: S608 (a constant)
+    query = f"DELETE FROM kept WHERE id IN ({oldest})"  # noqa: S608 (a constant)
+    return connection.execute(query, (rows,)).rowcount

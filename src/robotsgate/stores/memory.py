@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import anyio.lowlevel
 from cachetools import Cache, LRUCache
 
+from robotsgate.stores._base import HOST_PREFIX
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
@@ -83,7 +85,7 @@ class MemoryStore:
     async def purge(self, now: float) -> int:
         """See `Store.purge`. Lets other tasks run after every few thousand keys."""
         dropped = 0
-        async for key in self.keys():
+        async for key in self._all_keys():
             # A lookup through the base class does not count as a use of the key.
             if key in self._kept and Cache.__getitem__(self._kept, key)[1] <= now:
                 del self._kept[key]
@@ -92,15 +94,20 @@ class MemoryStore:
 
     async def keys(self) -> AsyncIterator[str]:
         """See `ListableStore.keys`. Listing a key does not count as using it."""
-        for number, key in enumerate(list(self._kept), 1):
-            if number % _KEYS_BETWEEN_CHECKPOINTS == 0:
-                await anyio.lowlevel.checkpoint()
-            yield key
+        async for key in self._all_keys():
+            if not key.startswith(HOST_PREFIX):
+                yield key
 
     async def count(self) -> int:
         """See `ListableStore.count`. Never suspends."""
-        return len(self._kept)
+        return sum(not key.startswith(HOST_PREFIX) for key in self._kept)
 
     async def aclose(self) -> None:
         """See `Store.aclose`. Discards all keys."""
         self._kept.clear()
+
+    async def _all_keys(self) -> AsyncIterator[str]:
+        for number, key in enumerate(list(self._kept), 1):
+            if number % _KEYS_BETWEEN_CHECKPOINTS == 0:
+                await anyio.lowlevel.checkpoint()
+            yield key

@@ -26,6 +26,7 @@ from redis.exceptions import NoScriptError, RedisError, ResponseError
 from robotsgate._clock import SystemClock
 from robotsgate._flights import Flights
 from robotsgate.errors import StoreError, UnsupportedError
+from robotsgate.stores._base import HOST_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -373,7 +374,7 @@ class RedisStore:
         pattern = re.sub(r"([*?\[\]\\])", r"\\\1", self._prefix) + "*"
         async for octets in client.scan_iter(match=pattern, count=_KEYS_OF_A_SLICE):
             key = octets.decode()
-            if not key.startswith(self._lease_prefix):
+            if not key.startswith((self._lease_prefix, self._prefix + HOST_PREFIX)):
                 keys.add(key.removeprefix(self._prefix))
         return keys
 

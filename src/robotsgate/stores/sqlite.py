@@ -17,6 +17,7 @@ from robotsgate.errors import StoreError
 from robotsgate.stores._sqlite_file import (
     connect,
     count,
+    evict,
     is_locked,
     pragma,
     prepare,
@@ -244,11 +245,7 @@ class SQLiteStore:
         self._written_bytes = 0
         rows = 1
         while rows > 0 and self._used_bytes() > self._max_bytes:
-            rows = self._writer.execute(
-                "DELETE FROM kept"
-                " WHERE id IN (SELECT id FROM kept ORDER BY id LIMIT ?)",
-                (count(self._writer) // _SHARE_TO_EVICT + 1,),
-            ).rowcount
+            rows = evict(self._writer, count(self._writer) // _SHARE_TO_EVICT + 1)
 
     def _used_bytes(self) -> int:
         pages = pragma(self._writer, "page_count")

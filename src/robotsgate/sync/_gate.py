@@ -56,7 +56,7 @@ class PolitenessGate:
         The arguments are the same as for `robotsgate.PolitenessGate`, except that
         `checker` comes from `robotsgate.sync`. `host_of` and `on_event` are called in
         the event loop's thread, so they must not call the checker or the gate. If
-        `ledger` is an async context manager, such as a `RedisLedger`, the gate opens
+        `ledger` is an async context manager, such as a `SharedLedger`, the gate opens
         and closes it, so give each gate its own ledger.
         """
         given: object = checker
