@@ -263,7 +263,7 @@ async def test_sixteen_processes_share_a_host_even_if_half_of_them_die(
     assert sum(store.updates for store in crowd.stores) / 64 <= 6.0
 
 
-@pytest.mark.anyio
+@pytest.mark.asyncio
 async def test_schedule_overlaps_the_round_trips_of_several_workers() -> None:
     urls = [f"http://{number % 100}.example/{number}" for number in range(400)]
     pages = []
