@@ -26,11 +26,8 @@ if TYPE_CHECKING:
     from robotsgate.caching._verdict import Reason as Reason
     from robotsgate.caching._verdict import Verdict as Verdict
     from robotsgate.checking._checker import RobotsChecker as RobotsChecker
-    from robotsgate.checking._events import AccessChanged as AccessChanged
     from robotsgate.checking._events import CheckerEvent as CheckerEvent
     from robotsgate.checking._events import CheckerStats as CheckerStats
-    from robotsgate.checking._events import FetchCancelled as FetchCancelled
-    from robotsgate.checking._events import FetchStarted as FetchStarted
     from robotsgate.checking._events import RobotsTxtFetched as RobotsTxtFetched
     from robotsgate.checking._events import StoreFailed as StoreFailed
     from robotsgate.checking._many import CheckResult as CheckResult
@@ -114,10 +111,7 @@ _NAMES = {
     "caching._policy": "AddressGuard AfterUnreachableLimit Policy",
     "caching._verdict": "DisallowedError Reason Verdict",
     "checking._checker": "RobotsChecker",
-    "checking._events": (
-        "AccessChanged CheckerEvent CheckerStats FetchCancelled FetchStarted"
-        " RobotsTxtFetched StoreFailed"
-    ),
+    "checking._events": "CheckerEvent CheckerStats RobotsTxtFetched StoreFailed",
     "checking._many": "CheckResult",
     "errors": (
         "InvalidProductTokenError InvalidURLError RobotsError StoreError"

@@ -10,7 +10,6 @@ import httpx
 import pytest
 
 from robotsgate import (
-    AccessChanged,
     AccessResult,
     CategoryPreference,
     CheckerEvent,
@@ -18,7 +17,6 @@ from robotsgate import (
     DiagnosticKind,
     Dialect,
     DisallowedError,
-    FetchStarted,
     InvalidProductTokenError,
     InvalidURLError,
     MemoryStore,
@@ -1121,8 +1119,9 @@ async def test_freshness_lifetime_starts_when_the_response_arrives() -> None:
 
     assert verdict.fetched_at == began_at + 10
     assert verdict.fresh_until == began_at + 10 + DAY
-    assert isinstance(events[1], RobotsTxtFetched)
-    assert events[1].elapsed_seconds == 10
+    (event,) = events
+    assert isinstance(event, RobotsTxtFetched)
+    assert event.elapsed_seconds == 10
 
 
 # --- stores -------------------------------------------------------------------
@@ -1171,7 +1170,7 @@ async def test_stats_count_fetches_by_access_result() -> None:
     )
 
 
-async def test_fetch_is_reported_as_two_events() -> None:
+async def test_fetch_is_reported_as_one_event() -> None:
     clock = ManualClock()
     events: list[CheckerEvent] = []
     site = FakeSite()
@@ -1183,10 +1182,10 @@ async def test_fetch_is_reported_as_two_events() -> None:
     await checker.can_fetch(AGENT, PRIVATE)
 
     assert events == [
-        FetchStarted(origin=ORIGIN),
         RobotsTxtFetched(
             origin=ORIGIN,
             access=AccessResult.SUCCESSFUL,
+            previous_access=None,
             status=200,
             redirects=(),
             headers=(("content-type", "text/plain"),),
@@ -1201,13 +1200,12 @@ async def test_fetch_is_reported_as_two_events() -> None:
     ]
 
 
-async def test_changed_access_result_is_reported_and_logged(
+async def test_changed_access_result_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = ManualClock()
-    events: list[CheckerEvent] = []
     site = site_of()
-    checker = checker_of(site, clock=clock, on_event=events.append)
+    checker = checker_of(site, clock=clock)
 
     with caplog.at_level(logging.INFO, "robotsgate"):
         await checker.can_fetch(AGENT, PUBLIC)
@@ -1220,19 +1218,6 @@ async def test_changed_access_result_is_reported_and_logged(
         clock.advance(2 * HOUR)
         await checker.can_fetch(AGENT, PUBLIC)
 
-    changes = [event for event in events if isinstance(event, AccessChanged)]
-    assert changes == [
-        AccessChanged(
-            origin=ORIGIN,
-            before=AccessResult.SUCCESSFUL,
-            after=AccessResult.UNREACHABLE,
-        ),
-        AccessChanged(
-            origin=ORIGIN,
-            before=AccessResult.UNREACHABLE,
-            after=AccessResult.SUCCESSFUL,
-        ),
-    ]
     assert [
         (record.name, record.levelname, record.getMessage())
         for record in caplog.records
@@ -1250,26 +1235,6 @@ async def test_changed_access_result_is_reported_and_logged(
     ]
 
 
-async def test_change_since_the_stored_entry_is_reported() -> None:
-    clock = ManualClock()
-    store = MemoryStore()
-    site = site_of()
-    await checker_of(site, store=store, clock=clock).prefetch([ORIGIN])
-    site.serve(ORIGIN, status=404)
-    clock.advance(DAY)
-    events: list[CheckerEvent] = []
-
-    await checker_of(site, store=store, clock=clock, on_event=events.append).prefetch(
-        [ORIGIN]
-    )
-
-    assert [type(event) for event in events] == [
-        FetchStarted,
-        RobotsTxtFetched,
-        AccessChanged,
-    ]
-
-
 async def test_exception_in_a_listener_is_logged_and_counted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -1283,7 +1248,7 @@ async def test_exception_in_a_listener_is_logged_and_counted(
         allowed = await checker.can_fetch(AGENT, PRIVATE)
 
     assert allowed is False
-    assert checker.stats.event_failures == 2
+    assert checker.stats.event_failures == 1
     record = caplog.records[-1]
     assert record.levelname == "ERROR"
     assert record.exc_info is not None

@@ -7,7 +7,6 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-import anyio
 import httpx
 import pytest
 import yarl
@@ -15,8 +14,6 @@ import yarl
 from robotsgate import (
     AccessResult,
     FailureKind,
-    FetchCancelled,
-    FetchStarted,
     MemoryStore,
     Reason,
     RobotsTxtFetched,
@@ -33,11 +30,9 @@ from .builders import (
     PUBLIC,
     ROBOTS_TXT,
     FailingStore,
-    GatedSite,
     StoreBehind,
     UnreadableSite,
     checker_of,
-    let_others_run,
     site_of,
 )
 
@@ -166,38 +161,6 @@ async def test_logging_does_not_match_hostile_rules_again(
     assert caplog.messages[-1].endswith(": disallowed-by-rule")
 
 
-async def test_fetch_cut_short_by_closing_the_checker_is_reported() -> None:
-    events: list[CheckerEvent] = []
-    clock = ManualClock()
-    checker = checker_of(GatedSite(), clock=clock, on_event=events.append)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(look_up_in_vain, checker)
-        await let_others_run()
-        clock.advance(2)
-        await checker.aclose()
-
-    assert events == [
-        FetchStarted(origin=ORIGIN),
-        FetchCancelled(origin=ORIGIN, elapsed_seconds=2.0),
-    ]
-
-
-async def test_fetch_ended_by_an_exception_in_the_client_is_reported() -> None:
-    events: list[CheckerEvent] = []
-    client = httpx.AsyncClient(transport=site_of())
-    await client.aclose()
-
-    await look_up_in_vain(checker_of(client, on_event=events.append))
-
-    assert [type(event) for event in events] == [FetchStarted, FetchCancelled]
-
-
-async def look_up_in_vain(checker: RobotsChecker) -> None:
-    with pytest.raises(RuntimeError):
-        await checker.can_fetch(AGENT, PUBLIC)
-
-
 async def test_events_can_be_written_as_json() -> None:
     events: list[CheckerEvent] = []
     clock = ManualClock(0)
@@ -210,17 +173,17 @@ async def test_events_can_be_written_as_json() -> None:
     await checker.can_fetch(AGENT, PUBLIC)
 
     records = [json.loads(json.dumps(event.as_dict())) for event in events]
-    assert records[0] == {"event": "FetchStarted", "origin": ORIGIN}
-    assert records[1] == {
+    assert records[0] == {
         "event": "StoreFailed",
         "origin": ORIGIN,
         "operation": "update",
         "error": "OSError: the disk is full at update",
     }
-    assert records[2] | {"next_fetch_at": 0} == {
+    assert records[1] | {"next_fetch_at": 0} == {
         "event": "RobotsTxtFetched",
         "origin": ORIGIN,
         "access": "unreachable",
+        "previous_access": None,
         "status": None,
         "redirects": [["https://other.example/robots.txt", 301]],
         "headers": [],
@@ -240,15 +203,15 @@ NEW = "User-agent: *\nDisallow: /new\n"
 @pytest.mark.parametrize(
     ("bodies", "before", "after"),
     [
-        ([OLD], None, OLD),
-        ([OLD, OLD], OLD, OLD),
-        ([OLD, NEW], OLD, NEW),
-        ([OLD, 404], OLD, None),
-        ([404, NEW], None, NEW),
-        (["", NEW], "", NEW),
-        ([OLD, 503], OLD, OLD),
-        ([OLD, 503, NEW], OLD, NEW),
-        ([OLD, "forget", NEW], None, NEW),
+        ([OLD], (None, None), ("successful", OLD)),
+        ([OLD, OLD], ("successful", OLD), ("successful", OLD)),
+        ([OLD, NEW], ("successful", OLD), ("successful", NEW)),
+        ([OLD, 404], ("successful", OLD), ("unavailable", None)),
+        ([404, NEW], ("unavailable", None), ("successful", NEW)),
+        (["", NEW], ("successful", ""), ("successful", NEW)),
+        ([OLD, 503], ("successful", OLD), ("unreachable", OLD)),
+        ([OLD, 503, NEW], ("unreachable", OLD), ("successful", NEW)),
+        ([OLD, "forget", NEW], (None, None), ("successful", NEW)),
     ],
     ids=[
         "first fetch",
@@ -262,8 +225,12 @@ NEW = "User-agent: *\nDisallow: /new\n"
         "forgotten file",
     ],
 )
-async def test_fetch_event_contains_the_cached_file_before_and_after(
-    bodies: list[str | int], before: str | None, after: str | None, *, restarts: bool
+async def test_fetch_event_contains_what_was_cached_before_and_after(
+    bodies: list[str | int],
+    before: tuple[str | None, str | None],
+    after: tuple[str | None, str | None],
+    *,
+    restarts: bool,
 ) -> None:
     events: list[CheckerEvent] = []
     site, clock, store = site_of(), ManualClock(), MemoryStore()
@@ -283,10 +250,14 @@ async def test_fetch_event_contains_the_cached_file_before_and_after(
         clock.advance(HOUR)
 
     event = [one for one in events if isinstance(one, RobotsTxtFetched)][-1]
-    files = (event.previous_file, event.file)
-    assert files == tuple(
-        one if one is None else one.encode() for one in (before, after)
-    )
+    assert cached(event.previous_access, event.previous_file) == before
+    assert cached(event.access, event.file) == after
+
+
+def cached(
+    access: AccessResult | None, file: bytes | None
+) -> tuple[str | None, str | None]:
+    return access and access.value, None if file is None else file.decode()
 
 
 # --- responses that cannot be judged ----------------------------------------------

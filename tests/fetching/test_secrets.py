@@ -70,7 +70,7 @@ async def test_userinfo_appears_nowhere(
 
     texts = [str(verdict) + repr(verdict.as_dict()) for verdict in verdicts]
     assert len(store.stored) == 8
-    assert len(events) == 16
+    assert len(events) == 8
     assert SECRET not in repr([texts, verdicts, events, store.stored, checker.stats])
     assert SECRET not in caplog.text
     for request in [*first.requests, *last.requests, *broken.requests]:

@@ -28,7 +28,7 @@ from tests.fetching.fetches import PATIENCE_SECONDS
 from tests.integrations.crawls import BUILT_IN, MIDDLEWARES, crawl
 from tests.servers.answers import Held, Late, Raw, Reply, Routes
 from tests.servers.answers import redirect as redirect_to
-from tests.servers.loopback import Connection
+from tests.servers.loopback import Connection, dead_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -318,6 +318,21 @@ async def test_stored_file_is_not_fetched_again_but_its_signal_is_sent(
     assert server.targets == ["/robots.txt"]
     assert robots_stats(spider) == {"forbidden": 1}
     assert parsed == [page]
+
+
+async def test_only_fetches_are_counted_if_the_store_fails(
+    site: Serve,
+) -> None:
+    settings = {"ROBOTSGATE_STORE": f"redis://127.0.0.1:{dead_port()}"}
+
+    spider = await crawl(f"{site().url}/private", settings=settings)
+
+    assert robots_stats(spider) == {
+        "request_count": 1,
+        "response_count": 1,
+        "response_status_count/200": 1,
+        "forbidden": 1,
+    }
 
 
 async def test_file_that_expires_during_a_crawl_is_fetched_again(site: Serve) -> None:

@@ -275,6 +275,8 @@ class Judge:
             origin.own = self.clock.now(), event.next_fetch_at
         self.fetches += 1
         self.seen[f"access {event.access.value}"] += 1
+        if event.previous_access not in {None, event.access}:
+            self.seen["changed access result"] += 1
         if write is None:
             self.complain(f"the fetch of {host} was not stored")
             write = _Write("", _NOTHING, is_kept=False)

@@ -49,8 +49,8 @@ EVENTS = [
         )
     ),
     "entry read from the store",
-    "event AccessChanged",
     "event StoreFailed",
+    "changed access result",
     "early fetch on request",
     "lookup that joined a fetch",
     "verdict from a stale copy",

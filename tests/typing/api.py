@@ -15,7 +15,6 @@ import yarl
 
 import robotsgate
 from robotsgate import (
-    AccessChanged,
     AccessResult,
     AfterUnreachableLimit,
     ArchivedResponse,
@@ -31,11 +30,9 @@ from robotsgate import (
     Dialect,
     DisallowedError,
     FailureKind,
-    FetchCancelled,
     FetchedResponse,
     Fetcher,
     FetchFailedError,
-    FetchStarted,
     GateEvent,
     GateStats,
     Group,
@@ -275,13 +272,10 @@ listable: list[ListableStore] = [MemoryStore(), open_store("memory:")]
 def on_event(event: CheckerEvent) -> None:
     assert_type(event.as_dict(), dict[str, Any])
     match event:
-        case FetchStarted():
-            assert_type(event.origin, str)
-        case FetchCancelled():
-            assert_type(event.elapsed_seconds, float)
         case RobotsTxtFetched():
             assert_type(event.origin, str)
             assert_type(event.access, AccessResult)
+            assert_type(event.previous_access, AccessResult | None)
             assert_type(event.status, int | None)
             assert_type(event.redirects, tuple[tuple[str, int], ...])
             assert_type(event.failure, FailureKind | None)
@@ -291,9 +285,6 @@ def on_event(event: CheckerEvent) -> None:
             assert_type(event.next_fetch_at, float)
             assert_type(event.file, bytes | None)
             assert_type(event.previous_file, bytes | None)
-        case AccessChanged():
-            assert_type(event.before, AccessResult)
-            assert_type(event.after, AccessResult)
         case StoreFailed():
             assert_type(event.operation, str)
             assert_type(event.error, Exception)

@@ -31,39 +31,14 @@ class Event(JSONValue):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FetchStarted(Event):
-    """A robots.txt fetch starts; `RobotsTxtFetched` or `FetchCancelled` follows.
-
-    Attributes:
-        origin: the origin's key.
-    """
-
-    origin: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchCancelled(Event):
-    """A fetch ended without an outcome.
-
-    Either the checker was closed, or the caller's client raised an error such as
-    TypeError, which indicates a bug in the program.
-
-    Attributes:
-        origin: the origin's key.
-        elapsed_seconds: the duration of the fetch, ≥ 0.
-    """
-
-    origin: str
-    elapsed_seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsTxtFetched(Event):
     """A robots.txt fetch has ended, successfully or not.
 
     Attributes:
         origin: the origin's key.
         access: the access result.
+        previous_access: the access result of the previous fetch; `None` if there was no
+            cached entry.
         status: the status of the last response; `None` if there was none.
         redirects: the redirects that were followed, in order: pairs (target URL,
             truncated to 2 KB; status of the redirect response).
@@ -84,6 +59,7 @@ class RobotsTxtFetched(Event):
 
     origin: str
     access: AccessResult
+    previous_access: AccessResult | None
     status: int | None
     redirects: tuple[tuple[str, int], ...]
     headers: tuple[tuple[str, str], ...]
@@ -103,21 +79,6 @@ class RobotsTxtFetched(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccessChanged(Event):
-    """An origin's access result has changed since the previous fetch.
-
-    Attributes:
-        origin: the origin's key.
-        before: the access result of the previous fetch.
-        after: the access result of this fetch.
-    """
-
-    origin: str
-    before: AccessResult
-    after: AccessResult
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFailed(Event):
     """A store operation failed, and the checker continued without the store.
 
@@ -133,9 +94,7 @@ class StoreFailed(Event):
     error: Exception
 
 
-CheckerEvent = (
-    FetchStarted | FetchCancelled | RobotsTxtFetched | AccessChanged | StoreFailed
-)
+CheckerEvent = RobotsTxtFetched | StoreFailed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,14 +164,6 @@ class EventReporter(Reporter):
         """See `Reporter.event_failures`."""
         return self._listener.failures
 
-    def report_start(self, origin: str) -> None:
-        """See `Reporter.report_start`."""
-        self._listener.tell(FetchStarted(origin=origin))
-
-    def report_cancellation(self, origin: str, *, seconds: float) -> None:
-        """See `Reporter.report_cancellation`."""
-        self._listener.tell(FetchCancelled(origin=origin, elapsed_seconds=seconds))
-
     def report_fetch(
         self,
         entry: Entry,
@@ -224,12 +175,6 @@ class EventReporter(Reporter):
         """See `Reporter.report_fetch`."""
         super().report_fetch(entry, previous=previous, outcome=outcome, seconds=seconds)
         self._tell_fetched(entry, previous, outcome, seconds=seconds)
-        if previous is not None and previous.access is not entry.access:
-            self._listener.tell(
-                AccessChanged(
-                    origin=entry.origin, before=previous.access, after=entry.access
-                )
-            )
 
     def report_local_failure(
         self, entry: Entry, failure: Failed, *, now: float, seconds: float
@@ -251,6 +196,7 @@ class EventReporter(Reporter):
             RobotsTxtFetched(
                 origin=entry.origin,
                 access=entry.access,
+                previous_access=None if previous is None else previous.access,
                 status=None if isinstance(outcome, Failed) else outcome.status,
                 redirects=outcome.redirects,
                 headers=(

@@ -352,24 +352,14 @@ class Renewals:
         if last is not None and not last.is_ahead(began_at):
             began_at = max(began_at, last.answered_at)  # another clock may be ahead
         monotonic = self._clock.monotonic()
-        self._reporter.report_start(key)
-        try:
-            outcome = await self._fetcher.fetch(origin)
-            if isinstance(outcome, Failed) and outcome.kind is FailureKind.LOCAL:
-                return self._pause(
-                    key,
-                    looked_up,
-                    outcome,
-                    seconds=self._clock.monotonic() - monotonic,
-                )
-            self._tell_fetch_end(key, outcome)
-            entry, previous, outcome = await self._keep(
-                key, outcome, looked_up, began_at=began_at
-            )
-        except BaseException:
+        outcome = await self._fetcher.fetch(origin)
+        if isinstance(outcome, Failed) and outcome.kind is FailureKind.LOCAL:
             seconds = self._clock.monotonic() - monotonic
-            self._reporter.report_cancellation(key, seconds=seconds)
-            raise
+            return self._pause(key, looked_up, outcome, seconds=seconds)
+        self._tell_fetch_end(key, outcome)
+        entry, previous, outcome = await self._keep(
+            key, outcome, looked_up, began_at=began_at
+        )
         new_body = _new_body(entry, previous, outcome)
         standing = self._live.admit(entry, self._clock.now(), new_body=new_body)
         self._reporter.report_fetch(

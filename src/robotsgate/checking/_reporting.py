@@ -123,12 +123,6 @@ class Reporter:
                 rules.refusal_of(question.readings),
             )
 
-    def report_start(self, origin: str) -> None:
-        """Report the start of a fetch; its outcome or cancellation follows."""
-
-    def report_cancellation(self, origin: str, *, seconds: float) -> None:
-        """Report that a fetch ended without an outcome after `seconds`."""
-
     def report_fetch(
         self,
         entry: Entry,
