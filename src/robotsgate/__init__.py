@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from robotsgate.fetching._fetcher import FetchFailedError as FetchFailedError
     from robotsgate.fetching._httpx import AsyncClientLike as AsyncClientLike
     from robotsgate.fetching._httpx import AsyncTransportLike as AsyncTransportLike
-    from robotsgate.politeness._events import BlockForgotten as BlockForgotten
     from robotsgate.politeness._events import DelayClamped as DelayClamped
     from robotsgate.politeness._events import GateEvent as GateEvent
     from robotsgate.politeness._events import GateStats as GateStats
@@ -53,8 +52,6 @@ if TYPE_CHECKING:
     from robotsgate.politeness._events import LedgerEvent as LedgerEvent
     from robotsgate.politeness._events import LedgerFailed as LedgerFailed
     from robotsgate.politeness._events import LedgerReturned as LedgerReturned
-    from robotsgate.politeness._events import RetryAfterIgnored as RetryAfterIgnored
-    from robotsgate.politeness._events import TurnsOverdue as TurnsOverdue
     from robotsgate.politeness._events import URLLeftOut as URLLeftOut
     from robotsgate.politeness._events import WindowFilled as WindowFilled
     from robotsgate.politeness._gate import PolitenessGate as PolitenessGate
@@ -120,9 +117,8 @@ _NAMES = {
     "fetching._fetcher": "FetchFailedError FetchedResponse Fetcher",
     "fetching._httpx": "AsyncClientLike AsyncTransportLike",
     "politeness._events": (
-        "BlockForgotten DelayClamped GateEvent GateStats HostBlocked HostLeftOut"
-        " HostRecordReplaced HostStatus LedgerEvent LedgerFailed LedgerReturned"
-        " RetryAfterIgnored TurnsOverdue URLLeftOut WindowFilled"
+        "DelayClamped GateEvent GateStats HostBlocked HostLeftOut HostRecordReplaced"
+        " HostStatus LedgerEvent LedgerFailed LedgerReturned URLLeftOut WindowFilled"
     ),
     "politeness._gate": "PolitenessGate",
     "politeness._ledger": "Grant Ledger LedgerStatus LocalLedger Wait",

@@ -18,11 +18,11 @@ import pytest
 import robotsgate
 from robotsgate import (
     DisallowedError,
+    HostBlocked,
     LocalLedger,
     SharedLedger,
     SystemClock,
     TurnNotInTimeError,
-    TurnsOverdue,
     sync,
 )
 from robotsgate.testing import FakeSite, ManualClock
@@ -158,7 +158,10 @@ def test_turns_reports_and_patience_work_as_in_the_async_gate(crawl: Crawl) -> N
     with pytest.raises(TurnNotInTimeError) as late:
         crawl.visit(patience=5)
 
-    assert late.value.ready_at == crawl.gate.ready_at(ORIGIN) >= crawl.clock.now() + 99
+    ready_at = late.value.ready_at
+    assert ready_at == crawl.gate.ready_at(ORIGIN) >= crawl.clock.now() + 99
+    host = "example.com"
+    assert crawl.events == [HostBlocked(host=host, cause="429", ready_at=ready_at)]
     stats = crawl.gate.stats
     assert (stats.turns, stats.incidents, stats.disallowed) == (1, 1, 1)
 
@@ -193,7 +196,7 @@ def test_turn_of_a_dead_thread_ends_when_it_is_overdue(crawl: Crawl) -> None:
     visiting.join()
 
     assert crawl.visited_at == [300 + DELAY]
-    assert crawl.events == [TurnsOverdue(host="example.com", count=1)]
+    assert crawl.gate.stats.overdue == 1
 
 
 def test_turn_cannot_be_entered_twice(crawl: Crawl) -> None:

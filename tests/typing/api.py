@@ -18,7 +18,6 @@ from robotsgate import (
     AccessResult,
     AfterUnreachableLimit,
     ArchivedResponse,
-    BlockForgotten,
     CategoryPreference,
     CheckerEvent,
     CheckerStats,
@@ -63,7 +62,6 @@ from robotsgate import (
     Preference,
     Reason,
     RequestRate,
-    RetryAfterIgnored,
     RobotsArchive,
     RobotsChecker,
     RobotsError,
@@ -81,7 +79,6 @@ from robotsgate import (
     Turn,
     TurnNotInTimeError,
     TurnSchedule,
-    TurnsOverdue,
     UnsupportedError,
     URLLeftOut,
     URLLike,
@@ -587,10 +584,6 @@ async def politeness(checker: RobotsChecker, ledger: Ledger) -> None:
         match event:
             case DelayClamped():
                 assert_type((event.stated_delay, event.delay), tuple[float, float])
-            case TurnsOverdue():
-                assert_type((event.host, event.count), tuple[str, int])
-            case BlockForgotten() | RetryAfterIgnored():
-                assert_type(event.host, str)
             case URLLeftOut():
                 assert_type(event.ready_at, float | None)
                 raise event.error

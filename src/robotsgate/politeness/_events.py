@@ -34,20 +34,6 @@ class DelayClamped(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnsOverdue(Event):
-    """Turns were ended because they were older than `max_turn_seconds`.
-
-    Attributes:
-        host: the host of the turns.
-        count: the number of turns, ≥ 1, including those of other processes that share
-            the ledger.
-    """
-
-    host: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HostBlocked(Event):
     """The gate backs off from a host after a 429, a 503 or a failure.
 
@@ -63,38 +49,6 @@ class HostBlocked(Event):
     host: str
     cause: str
     ready_at: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockForgotten(Event):
-    """The ledger has dropped a host while the gate was backing off from it.
-
-    The next turn for the host may come too early. Increase `max_hosts`: there are more
-    blocked or busy hosts than it allows.
-
-    Attributes:
-        host: the host name.
-    """
-
-    host: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryAfterIgnored(Event):
-    """A Retry-After header is neither a number of seconds nor a date.
-
-    Attributes:
-        host: the host that sent the header.
-        value: the header's value, truncated to 200 characters.
-    """
-
-    host: str
-    value: str
-
-    @classmethod
-    def of(cls, host: str, value: str) -> Self:
-        """The event for the header `value`, which may be hundreds of kilobytes long."""
-        return cls(host=host, value=value[:200])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,16 +165,7 @@ class HostRecordReplaced(Event):
     host: str
 
 
-GateEvent = (
-    DelayClamped
-    | TurnsOverdue
-    | HostBlocked
-    | BlockForgotten
-    | RetryAfterIgnored
-    | URLLeftOut
-    | HostLeftOut
-    | WindowFilled
-)
+GateEvent = DelayClamped | HostBlocked | URLLeftOut | HostLeftOut | WindowFilled
 LedgerEvent = LedgerFailed | LedgerReturned | HostRecordReplaced
 
 
@@ -233,9 +178,11 @@ class GateStats(JSONValue):
         incidents: turns that ended with a 429, a 503 or a failure.
         disallowed: turns that robots.txt disallowed.
         not_in_time: turns that were not available within the caller's patience.
-        overdue: turns that were ended because they were too old.
+        overdue: turns that were ended because they were older than `max_turn_seconds`,
+            including those of other processes that share the ledger.
         blocks_forgotten: hosts that the ledger dropped while the gate was backing off
-            from them, because there were more than `max_hosts`.
+            from them, because there were more blocked or busy hosts than `max_hosts`.
+            Their next turns may come too early.
         seconds_waited: the total time that callers of `turn` have waited for robots.txt
             and for hosts, including callers that got no turn but excluding schedules.
         waiting: callers and robots.txt fetches currently waiting for a host.

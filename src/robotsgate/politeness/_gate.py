@@ -86,7 +86,7 @@ class PolitenessGate:
             max_concurrent_per_host: the maximum number of open turns per host, ≥ 1. A
                 host with a crawl-delay gets only one turn at a time.
             max_turn_seconds: the age in seconds, > 0, at which a turn is considered
-                over; reported as a `TurnsOverdue` event.
+                over; `stats.overdue` counts these turns.
             max_hosts: how many hosts the gate remembers, ≥ 1.
             host_of: returns the name of the host that a URL belongs to, for example its
                 registrable domain. It is called with the normalized URL, without
@@ -138,7 +138,6 @@ class PolitenessGate:
             agent=self._agent,
             hosts=self._hosts,
             ledger=ledger,
-            listener=self._listener,
         )
         self._sources: Flights[bool] = Flights("gate")
 
@@ -329,7 +328,7 @@ class PolitenessGate:
     def stats(self) -> GateStats:
         """The current counters."""
         return GateStats(
-            blocks_forgotten=self._hosts.blocks_forgotten,
+            blocks_forgotten=self._turns.queues.blocks_forgotten,
             seconds_waited=self._turns.seconds_waited,
             waiting=len(self._turns.queues),
             under_way=sum(map(len, self._turns.under_way.values())),

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import anyio
 
 from robotsgate.errors import TurnNotInTimeError
-from robotsgate.politeness._events import BlockForgotten, DelayClamped, HostBlocked
+from robotsgate.politeness._events import DelayClamped, HostBlocked
 from robotsgate.politeness._host_record import TurnEnd, pace_of, stated_delay
 from robotsgate.politeness._ledger import Grant
 from robotsgate.urls._origin import split_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from robotsgate._clock import Clock
     from robotsgate.caching._standing import StandingFor
@@ -74,7 +74,6 @@ class Hosts:
 
     Attributes:
         max_turn_seconds: the age at which a turn is considered over.
-        blocks_forgotten: how many blocked hosts the ledger has dropped.
     """
 
     def __init__(
@@ -97,7 +96,6 @@ class Hosts:
         self._max_at_once = max_at_once
         self.max_turn_seconds = max_turn_seconds
         self._max_hosts = max_hosts
-        self.blocks_forgotten: int = 0
         self._hosts: dict[str, _Host] = {}
         self._host_with = lru_cache(_SHARED_HOSTS)(self._new_host)
         self._usual = self._new_host(()).pace
@@ -159,12 +157,6 @@ class Hosts:
         )
         self._listener.tell(event)
 
-    def report_forgotten(self, hosts: Sequence[str]) -> None:
-        """Report that the ledger has dropped these blocked `hosts`."""
-        self.blocks_forgotten += len(hosts)
-        for host in hosts:
-            self._listener.tell(BlockForgotten(host=host))
-
     def _new_host(self, stated: tuple[tuple[str, _Stated], ...]) -> _Host:
         pace = pace_of(
             (delays for _, delays in stated),
@@ -206,6 +198,7 @@ class Queues:
     """One gate's queues for all hosts; `len` is the number of waiting callers.
 
     Attributes:
+        blocks_forgotten: how many blocked hosts the ledger has dropped.
         is_closed: whether no more turns are granted.
     """
 
@@ -225,6 +218,7 @@ class Queues:
         self._queues: dict[str, deque[Place]] = {}
         self._paused: set[Place] = set()
         self._arrivals = count()
+        self.blocks_forgotten: int = 0
         self.is_closed: bool = False
 
     def __len__(self) -> int:
@@ -380,8 +374,8 @@ class Queues:
         )
         if answer.overdue:
             self._on_overdue(place.host, answer.overdue)
-        if isinstance(answer, Grant) and answer.forgotten:
-            self._hosts.report_forgotten(answer.forgotten)
+        if isinstance(answer, Grant):
+            self.blocks_forgotten += len(answer.forgotten)
         if self.is_closed:  # in the meantime
             if isinstance(answer, Grant):
                 await self.end(answer, TurnEnd.UNUSED)

@@ -24,7 +24,6 @@ from robotsgate._flights import task_id
 from robotsgate.caching._freshness import ASK_FOR_LESS, retry_after
 from robotsgate.caching._verdict import DisallowedError
 from robotsgate.errors import TurnNotInTimeError
-from robotsgate.politeness._events import RetryAfterIgnored, TurnsOverdue
 from robotsgate.politeness._host_record import HostState, TurnEnd
 from robotsgate.politeness._hosts import Place, Queues
 from robotsgate.politeness._permissions import Permissions
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from robotsgate.caching._standing import Standing
     from robotsgate.checking._answers import Answers
     from robotsgate.checking._renewal import Renewals
-    from robotsgate.checking._reporting import Listener
-    from robotsgate.politeness._events import GateEvent
     from robotsgate.politeness._hosts import Hosts
     from robotsgate.politeness._ledger import Grant, Ledger
     from robotsgate.politeness._permissions import Permission
@@ -131,7 +128,7 @@ class Turn:
                 100 or above 999, which some clients accept, counts as a failure.
             status: the response status, 100 to 999.
             retry_after: the Retry-After header, if there is one: seconds or a date. Any
-                other value is ignored and reported as a `RetryAfterIgnored` event.
+                other value is ignored.
             failure: whether there was no usable response, for example after a timeout.
 
         Raises:
@@ -159,8 +156,7 @@ class Turn:
             claim.end, claim.cause = TurnEnd.FAILURE, "failure"
         claim.retry_after = None
         if claim.end.is_incident and retry_after is not None:
-            host = claim.grant.host
-            claim.retry_after = self._turns.seconds_asked_for(host, retry_after)
+            claim.retry_after = self._turns.seconds_asked_for(retry_after)
 
 
 class Claim:
@@ -237,17 +233,15 @@ class Turns:
         agent: Agent,
         hosts: Hosts,
         ledger: Ledger,
-        listener: Listener[GateEvent],
     ) -> None:
         self.counts: Counter[str] = Counter()
         self.seconds_waited: float = 0.0
         self.under_way: dict[str, list[Claim]] = {}
         self._policy = renewals.policy
         self._hosts = hosts
-        self._listener = listener
         self._clock = answers.clock
         self.queues: Queues = Queues(
-            ledger, hosts, clock=self._clock, on_overdue=self._report_overdue
+            ledger, hosts, clock=self._clock, on_overdue=self._drop_overdue
         )
         self.permissions: Permissions = Permissions(
             answers, renewals, agent=agent, hosts=hosts, queues=self.queues
@@ -306,13 +300,10 @@ class Turns:
         if claim.grant is not None and not claim.is_entered:
             await self.end(claim, TurnEnd.UNUSED)
 
-    def seconds_asked_for(self, host: str, value: str) -> float | None:
+    def seconds_asked_for(self, value: str) -> float | None:
         """The Retry-After `value` in seconds; `None` if it is invalid."""
         headers = {"retry-after": value}
-        seconds = retry_after(headers, now=self._clock.now(), policy=self._policy)
-        if seconds is None:
-            self._listener.tell(RetryAfterIgnored.of(host, value))
-        return seconds
+        return retry_after(headers, now=self._clock.now(), policy=self._policy)
 
     async def _begin(self, claim: Claim, deadline: float) -> None:
         origin, answer = self.permissions.at_once(claim.url)
@@ -365,10 +356,9 @@ class Turns:
                 " requests another one, because that would be a deadlock"
             )
 
-    def _report_overdue(self, host: str, count: int) -> None:
-        """Report that `count` overdue turns for `host` were ended."""
+    def _drop_overdue(self, host: str, count: int) -> None:
+        """Count and drop overdue turns for `host`, `count` of which have just ended."""
         self.counts["overdue"] += count
-        self._listener.tell(TurnsOverdue(host=host, count=count))
         began_before = self._clock.monotonic() - self._hosts.max_turn_seconds
         for claim in list(self.under_way.get(host, ())):
             if claim.began_at <= began_before:
