@@ -6,7 +6,7 @@
 
 The URLs are distributed over the hosts by Zipf's law. Each of 64 workers takes 0.25 s
 per request, so 256 requests per second are possible; each host has a delay of one
-second. With patience, URLs that were left out are fed in again when they are ready. In
+second. With patience, skipped URLs are fed in again when they are ready. In
 the other crawls, one host has a tenth of the URLs and returns 429, or has a crawl-delay
 of one hour.
 """
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from benchmarks.page import Bar, Table, about, publish
-from robotsgate import FetchedResponse, PolitenessGate, RobotsChecker, URLLeftOut
+from robotsgate import FetchedResponse, PolitenessGate, RobotsChecker, URLSkipped
 from robotsgate.testing import ManualClock
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Crawl:
         self._window = window
         self._patience = patience
         self._is_frontier = is_frontier
-        self._left_out: list[tuple[float, str]] = []
+        self._skipped: list[tuple[float, str]] = []
         self._workers = workers
         self._slow_rules = slow_rules
         self._clock = ManualClock()
@@ -149,15 +149,15 @@ class Crawl:
         return gate.schedule_hosts(list(frontier), partial(_next_url, frontier))
 
     def _on_event(self, event: GateEvent) -> None:
-        if isinstance(event, URLLeftOut) and event.ready_at is not None:
-            heappush(self._left_out, (event.ready_at, str(event.url)))
+        if isinstance(event, URLSkipped) and event.ready_at is not None:
+            heappush(self._skipped, (event.ready_at, str(event.url)))
 
     async def _feed(self) -> AsyncIterator[str]:
-        """All URLs, and those that were left out as soon as they are ready."""
+        """All URLs, and the skipped ones again as soon as they are ready."""
         urls = iter(self._urls)
         while True:
-            while self._left_out and self._left_out[0][0] <= self._clock.now():
-                yield heappop(self._left_out)[1]
+            while self._skipped and self._skipped[0][0] <= self._clock.now():
+                yield heappop(self._skipped)[1]
             url = next(urls, None)
             if url is not None:
                 yield url

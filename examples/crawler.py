@@ -12,7 +12,7 @@ import httpx
 from example_site import DOWN, PAGES, serving
 from selectolax.lexbor import LexborHTMLParser
 
-from robotsgate import PolitenessGate, RobotsChecker, RobotsError, URLLeftOut
+from robotsgate import PolitenessGate, RobotsChecker, RobotsError, URLSkipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,7 +90,7 @@ async def main(start: str) -> None:
     """Crawl from `start`, and print the outcome for each URL."""
 
     def on_event(event: GateEvent) -> None:
-        if isinstance(event, URLLeftOut):
+        if isinstance(event, URLSkipped):
             print(event.error)
             if event.ready_at is not None:
                 print(f"    try it again at epoch second {event.ready_at:.0f}")

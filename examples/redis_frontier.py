@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from robotsgate import GateEvent, InvalidURLError, Origin, URLLeftOut
+from robotsgate import GateEvent, InvalidURLError, Origin, URLSkipped
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -57,7 +57,7 @@ class Frontier:
     def __init__(self, redis: Redis, lease: float) -> None:
         """Lease hosts and URLs for `lease` seconds, which must exceed any turn."""
         self._redis, self.lease = redis, lease
-        self._left_out: dict[str, dict[str, float]] = defaultdict(dict)
+        self._skipped: dict[str, dict[str, float]] = defaultdict(dict)
 
     async def add(self, url: str) -> None:
         """Add `url`, unless it was added before."""
@@ -77,7 +77,7 @@ class Frontier:
     async def next_url(self, host: str) -> str | None:
         """Take one of `host`'s URLs, and renew the lease of the host."""
         urls, now = f"urls:{host}", time.time()
-        if times := self._left_out.pop(host, None):
+        if times := self._skipped.pop(host, None):
             await self._redis.zadd(urls, times, gt=True)
         lease = [now, now + self.lease]
         url = await self._redis.eval(TAKE_URL, 3, *HOSTS, urls, host, *lease)
@@ -89,6 +89,6 @@ class Frontier:
 
     def on_event(self, event: GateEvent) -> None:
         """Record when to retry a URL; the gate calls `next_url` afterwards."""
-        if isinstance(event, URLLeftOut):
+        if isinstance(event, URLSkipped):
             at = math.inf if event.ready_at is None else event.ready_at
-            self._left_out[Origin.from_url(event.url).host][event.url] = at
+            self._skipped[Origin.from_url(event.url).host][event.url] = at

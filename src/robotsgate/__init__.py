@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from robotsgate.politeness._events import GateEvent as GateEvent
     from robotsgate.politeness._events import GateStats as GateStats
     from robotsgate.politeness._events import HostBlocked as HostBlocked
-    from robotsgate.politeness._events import HostLeftOut as HostLeftOut
     from robotsgate.politeness._events import HostRecordReplaced as HostRecordReplaced
+    from robotsgate.politeness._events import HostSkipped as HostSkipped
     from robotsgate.politeness._events import HostStatus as HostStatus
     from robotsgate.politeness._events import LedgerEvent as LedgerEvent
     from robotsgate.politeness._events import LedgerFailed as LedgerFailed
     from robotsgate.politeness._events import LedgerReturned as LedgerReturned
-    from robotsgate.politeness._events import URLLeftOut as URLLeftOut
+    from robotsgate.politeness._events import URLSkipped as URLSkipped
     from robotsgate.politeness._events import WindowFilled as WindowFilled
     from robotsgate.politeness._gate import PolitenessGate as PolitenessGate
     from robotsgate.politeness._host_record import HostState as HostState
@@ -117,8 +117,8 @@ _NAMES = {
     "fetching._fetcher": "FetchFailedError FetchedResponse Fetcher",
     "fetching._httpx": "AsyncClientLike AsyncTransportLike",
     "politeness._events": (
-        "DelayClamped GateEvent GateStats HostBlocked HostLeftOut HostRecordReplaced"
-        " HostStatus LedgerEvent LedgerFailed LedgerReturned URLLeftOut WindowFilled"
+        "DelayClamped GateEvent GateStats HostBlocked HostSkipped HostRecordReplaced"
+        " HostStatus LedgerEvent LedgerFailed LedgerReturned URLSkipped WindowFilled"
     ),
     "politeness._gate": "PolitenessGate",
     "politeness._ledger": "Grant Ledger LedgerStatus LocalLedger Wait",

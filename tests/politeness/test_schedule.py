@@ -14,13 +14,13 @@ import pytest
 from robotsgate import (
     DisallowedError,
     HostBlocked,
-    HostLeftOut,
+    HostSkipped,
     InvalidURLError,
     Origin,
     PolitenessGate,
     TurnNotInTimeError,
     UnsupportedError,
-    URLLeftOut,
+    URLSkipped,
     WindowFilled,
 )
 from robotsgate.politeness import _permissions
@@ -142,7 +142,8 @@ async def test_urls_that_cannot_be_fetched_are_skipped_and_reported() -> None:
 
     await crawl.run(DELAY, lambda: crawl_all(crawl, urls))
 
-    reported = [(event.url, type(event.error)) for event in left_out(crawl)]
+    reported = [(event.url, type(event.error)) for event in skipped(crawl)]
+    assert {event.ready_at for event in skipped(crawl)} == {None}
     assert sorted(reported) == sorted(
         [
             ("relative", InvalidURLError),
@@ -157,10 +158,10 @@ async def test_urls_that_cannot_be_fetched_are_skipped_and_reported() -> None:
     )
 
 
-def left_out(crawl: Crawl) -> Iterator[URLLeftOut]:
+def skipped(crawl: Crawl) -> Iterator[URLSkipped]:
     for event in crawl.events:
         if not isinstance(event, HostBlocked):
-            assert isinstance(event, URLLeftOut)
+            assert isinstance(event, URLSkipped)
             yield event
 
 
@@ -657,7 +658,7 @@ async def test_listener_can_add_urls() -> None:
     crawl.gate = PolitenessGate(crawl.checker, AGENT, on_event=on_event)
     schedule = crawl.gate.schedule(PAGES[:1], patience=60)
     await crawl.run(100, partial(worker, crawl, schedule))
-    assert [event.url for event in left_out(crawl)] == PAGES[:2]
+    assert [event.url for event in skipped(crawl)] == PAGES[:2]
 
     schedule = crawl.gate.schedule((f"{ORIGIN}/{n}" for n in count()), window=5)
     await work_for(crawl, 100, schedule)
@@ -677,11 +678,11 @@ async def test_urls_that_would_exceed_the_patience_are_skipped() -> None:
 
     assert [url for _, url in crawl.starts] == pages[:3]
     start = crawl.clock.now() - 100
-    assert [(event.url, event.ready_at) for event in left_out(crawl)] == [
+    assert [(event.url, event.ready_at) for event in skipped(crawl)] == [
         (pages[4], start + 4 * DELAY),
         (pages[3], start + 3 * DELAY),
     ]
-    assert all(isinstance(event.error, TurnNotInTimeError) for event in left_out(crawl))
+    assert all(isinstance(event.error, TurnNotInTimeError) for event in skipped(crawl))
 
 
 async def test_urls_of_a_host_with_a_long_delay_are_skipped() -> None:
@@ -691,7 +692,7 @@ async def test_urls_of_a_host_with_a_long_delay_are_skipped() -> None:
     schedule = crawl.gate.schedule(PAGES, patience=60)
     await crawl.run(10, partial(worker, crawl, schedule))
 
-    assert sorted(event.url for event in left_out(crawl)) == PAGES
+    assert sorted(event.url for event in skipped(crawl)) == PAGES
     assert crawl.starts == []
 
 
@@ -705,7 +706,7 @@ async def test_urls_of_a_host_blocked_before_the_crawl_are_skipped() -> None:
 
     await crawl.run(10, partial(worker, crawl, schedule))
 
-    assert [event.url for event in left_out(crawl)] == [PAGES[1], PAGES[0]]
+    assert [event.url for event in skipped(crawl)] == [PAGES[1], PAGES[0]]
 
 
 async def test_urls_of_a_host_blocked_during_the_crawl_are_skipped() -> None:
@@ -720,9 +721,9 @@ async def test_urls_of_a_host_blocked_during_the_crawl_are_skipped() -> None:
 
     await crawl.run(100, work)
 
-    assert [event.url for event in left_out(crawl)] == PAGES[:0:-1]
+    assert [event.url for event in skipped(crawl)] == PAGES[:0:-1]
     retry_at = crawl.clock.now() - 100 + 3_600
-    assert all((event.ready_at or 0) >= retry_at for event in left_out(crawl))
+    assert all((event.ready_at or 0) >= retry_at for event in skipped(crawl))
 
 
 async def test_urls_of_an_unreachable_origin_are_skipped_with_the_retry_time() -> None:
@@ -732,7 +733,7 @@ async def test_urls_of_an_unreachable_origin_are_skipped_with_the_retry_time() -
     await crawl.run(1, lambda: crawl_one_by_one(crawl, PAGES))
 
     verdict = await crawl.checker.check(AGENT, PUBLIC)
-    assert [(event.url, event.ready_at) for event in left_out(crawl)] == [
+    assert [(event.url, event.ready_at) for event in skipped(crawl)] == [
         (page, verdict.fresh_until) for page in PAGES
     ]
 
@@ -888,7 +889,7 @@ async def test_host_blocked_beyond_the_patience_leaves_the_schedule() -> None:
     await crawl.run(100, partial(worker, crawl, schedule))
 
     _, event = crawl.events
-    assert isinstance(event, HostLeftOut)
+    assert isinstance(event, HostSkipped)
     assert event.host == "example.com"
     assert event.ready_at >= crawl.clock.now() - 100 + 3_600
     assert crawl.starts[1:] == [(3_601, "https://other.example/")]
@@ -944,6 +945,6 @@ async def test_response_that_cannot_be_judged_does_not_end_the_schedule() -> Non
     await crawl.run(DELAY, lambda: crawl_all(crawl, [PUBLIC, *OTHER_PAGES]))
 
     assert [url for _, url in crawl.starts] == OTHER_PAGES
-    (event,) = left_out(crawl)
+    (event,) = skipped(crawl)
     assert (event.url, type(event.error)) == (PUBLIC, DisallowedError)
     assert crawl.errors == []

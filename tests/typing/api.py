@@ -37,8 +37,8 @@ from robotsgate import (
     Group,
     HeadersLike,
     HostBlocked,
-    HostLeftOut,
     HostRecordReplaced,
+    HostSkipped,
     HostState,
     HostStatus,
     InvalidProductTokenError,
@@ -80,9 +80,9 @@ from robotsgate import (
     TurnNotInTimeError,
     TurnSchedule,
     UnsupportedError,
-    URLLeftOut,
     URLLike,
     URLSchedule,
+    URLSkipped,
     UsagePreferences,
     Verdict,
     WindowFilled,
@@ -584,10 +584,10 @@ async def politeness(checker: RobotsChecker, ledger: Ledger) -> None:
         match event:
             case DelayClamped():
                 assert_type((event.stated_delay, event.delay), tuple[float, float])
-            case URLLeftOut():
+            case URLSkipped():
                 assert_type(event.ready_at, float | None)
                 raise event.error
-            case HostBlocked() | HostLeftOut():
+            case HostBlocked() | HostSkipped():
                 assert_type((event.host, event.ready_at), tuple[str, float])
             case WindowFilled():
                 assert_type((event.hosts, event.ready_at), tuple[int, float])

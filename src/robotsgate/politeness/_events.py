@@ -52,7 +52,7 @@ class HostBlocked(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class URLLeftOut(Event):
+class URLSkipped(Event):
     """A schedule skips a URL.
 
     Attributes:
@@ -88,7 +88,7 @@ class URLLeftOut(Event):
     def __repr__(self) -> str:
         """The event without userinfo."""
         return (
-            f"URLLeftOut(url={self._shown!r}, error={self.error!r},"
+            f"URLSkipped(url={self._shown!r}, error={self.error!r},"
             f" ready_at={self.ready_at!r})"
         )
 
@@ -98,7 +98,7 @@ class URLLeftOut(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostLeftOut(Event):
+class HostSkipped(Event):
     """A schedule of hosts drops a host that would have to wait too long.
 
     The host is added back when the source yields it again.
@@ -165,7 +165,7 @@ class HostRecordReplaced(Event):
     host: str
 
 
-GateEvent = DelayClamped | HostBlocked | URLLeftOut | HostLeftOut | WindowFilled
+GateEvent = DelayClamped | HostBlocked | URLSkipped | HostSkipped | WindowFilled
 LedgerEvent = LedgerFailed | LedgerReturned | HostRecordReplaced
 
 

@@ -209,7 +209,7 @@ class PolitenessGate:
 
         The gate skips URLs that robots.txt disallows, that have no origin with a
         robots.txt, or that would have to wait too long, and reports each one as a
-        `URLLeftOut` event. Callers waiting in `turn` go first. You can leave or cancel
+        `URLSkipped` event. Callers waiting in `turn` go first. You can leave or cancel
         the loop at any time.
 
         Args:
@@ -260,7 +260,7 @@ class PolitenessGate:
                 async.
             window: the maximum number of active hosts, ≥ 1.
             patience: the longest wait in seconds, ≥ 0; `None` for no limit. A host that
-                would have to wait longer is dropped, with a `HostLeftOut` event.
+                would have to wait longer is dropped, with a `HostSkipped` event.
 
         Raises:
             TypeError: an argument has the wrong type.

@@ -18,7 +18,7 @@ import anyio
 
 from robotsgate.checking._in_order import LoopTurns, read_all
 from robotsgate.errors import InvalidURLError
-from robotsgate.politeness._events import HostLeftOut
+from robotsgate.politeness._events import HostSkipped
 from robotsgate.urls._origin import Origin, is_url_like
 
 if TYPE_CHECKING:
@@ -146,13 +146,13 @@ class URLQueues:
         except InvalidURLError as error:
             if not is_url_like(url):
                 raise
-            work.leave_out(url, error)
+            work.skip(url, error)
             return
         urls = self._urls.setdefault(host, deque())
         urls.append(url)
         self._count += 1
         if work.patience < math.inf:
-            self.leave_late(host, work.turns.queues.seconds_until_ready(host))
+            self.skip_late(host, work.turns.queues.seconds_until_ready(host))
         if urls:
             work.offer(host)
 
@@ -175,7 +175,7 @@ class URLQueues:
             del self._urls[host]
         return url
 
-    def leave_late(self, host: str, seconds: float) -> None:
+    def skip_late(self, host: str, seconds: float) -> None:
         """Skip URLs for `host` that would wait too long, starting at the end."""
         work, urls = self._work, self._urls.get(host)
         delay = work.hosts.pace(host).delay
@@ -184,7 +184,7 @@ class URLQueues:
             if last <= work.patience:
                 return
             self._count -= 1
-            work.leave_out(urls.pop(), work.turns.queues.not_in_time(host, last))
+            work.skip(urls.pop(), work.turns.queues.not_in_time(host, last))
         self._urls.pop(host, None)
 
 
@@ -228,11 +228,11 @@ class AskedFrontier:
             raise ValueError(f"expected a URL on {host!r}, got one on {name!r}")
         return url
 
-    def leave_late(self, host: str, seconds: float) -> None:
+    def skip_late(self, host: str, seconds: float) -> None:
         """Report the host as dropped if it would have to wait too long."""
         if seconds > self._work.patience:
             ready_at = self._work.clock.now() + seconds
-            self._work.listener.tell(HostLeftOut(host=host, ready_at=ready_at))
+            self._work.listener.tell(HostSkipped(host=host, ready_at=ready_at))
 
 
 async def _run(

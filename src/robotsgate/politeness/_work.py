@@ -29,7 +29,7 @@ from robotsgate.caching._in_force import Effect
 from robotsgate.caching._verdict import DisallowedError
 from robotsgate.checking._in_order import LoopTurns
 from robotsgate.errors import RobotsError, TurnNotInTimeError, UnsupportedError
-from robotsgate.politeness._events import URLLeftOut, WindowFilled
+from robotsgate.politeness._events import URLSkipped, WindowFilled
 from robotsgate.politeness._host_queue import HostAtWork, HostQueue, State
 from robotsgate.politeness._host_record import SHORTEST_WAIT_FOR_PLACE
 from robotsgate.politeness._turns import Claim, Turn
@@ -74,7 +74,7 @@ class Frontier(Protocol):
     async def next_url(self, host: str) -> MaybeURL:
         """Return the next URL for `host`, or `None`."""
 
-    def leave_late(self, host: str, seconds: float) -> None:
+    def skip_late(self, host: str, seconds: float) -> None:
         """Skip URLs that would wait too long if `host` is not ready for `seconds`."""
 
 
@@ -176,10 +176,10 @@ class Work:
         self._end = StopAsyncIteration()
         self._queue.wake_all()
 
-    def leave_out(self, url: object, error: RobotsError) -> None:
+    def skip(self, url: object, error: RobotsError) -> None:
         """Report `url` as skipped."""
         self._room_event.set()
-        self.listener.tell(URLLeftOut.of(url, error))
+        self.listener.tell(URLSkipped.of(url, error))
 
     def _make_ready(self, host: HostAtWork) -> None:
         host.state = State.READY
@@ -190,7 +190,7 @@ class Work:
         if seconds is None:
             seconds = self.turns.queues.seconds_until_ready(host.name)
         if self.patience < math.inf:
-            self._leave_late(host, seconds)
+            self._skip_late(host, seconds)
             if seconds > self.patience or not self._has_more(host):
                 self._let_go(host)
                 return
@@ -202,15 +202,15 @@ class Work:
         host.state = State.RESTING
         self._queue.put_at(host, self.clock.monotonic() + seconds)
 
-    def _leave_late(self, host: HostAtWork, seconds: float) -> None:
+    def _skip_late(self, host: HostAtWork, seconds: float) -> None:
         if host.url is not None and seconds > self.patience:
             late = self.turns.queues.not_in_time(host.name, seconds)
-            self.leave_out(self._take_url(host), late)
+            self.skip(self._take_url(host), late)
         if host.url is None:
-            self.frontier.leave_late(host.name, seconds)
+            self.frontier.skip_late(host.name, seconds)
         elif not self.frontier.is_asked_late:
             delay = self.hosts.pace(host.name).delay
-            self.frontier.leave_late(host.name, seconds + delay)
+            self.frontier.skip_late(host.name, seconds + delay)
 
     def _take_url(self, host: HostAtWork) -> str | URLLike:
         """Remove and return the URL for `host`."""
@@ -315,7 +315,7 @@ class Work:
             self._rest(host, max(seconds, SHORTEST_WAIT_FOR_PLACE))
             return None
         except (DisallowedError, UnsupportedError) as error:
-            self.leave_out(self._take_url(host), error)
+            self.skip(self._take_url(host), error)
             self._go_on(host)
             return None
         if self.is_over:  # it was closed in the meantime
