@@ -19,7 +19,7 @@ from robotsgate.caching._codec import VERSION, encode
 from robotsgate.caching._entry import Entry, Outage
 from robotsgate.checking import _entries
 from robotsgate.checking._entries import Entries
-from robotsgate.checking._reporting import reporter_for
+from robotsgate.checking._reporting import Reporter
 from robotsgate.testing import ManualClock
 
 from .builders import (
@@ -50,7 +50,7 @@ class Guarded:
     def __init__(self, store: Store, *, policy: Policy | None = None) -> None:
         self.clock = ManualClock()
         self.events: list[CheckerEvent] = []
-        self.reporter = reporter_for(self.events.append)
+        self.reporter = Reporter(self.events.append)
         self.entries = Entries(
             store, self.reporter, policy=policy or Policy(), clock=self.clock
         )

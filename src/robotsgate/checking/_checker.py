@@ -30,7 +30,7 @@ from robotsgate.checking._entries import Entries
 from robotsgate.checking._many import answer_each, check_in_order, prefetch
 from robotsgate.checking._own_attempts import OwnAttempts
 from robotsgate.checking._renewal import Renewals
-from robotsgate.checking._reporting import reporter_for
+from robotsgate.checking._reporting import Reporter
 from robotsgate.robotstxt._dialect import Dialect, grammar_of
 from robotsgate.robotstxt._records import absolute_sitemaps
 from robotsgate.stores._url import open_store
@@ -126,7 +126,7 @@ class RobotsChecker:
             policy=policy,
             max_concurrent_fetches=max_concurrent_fetches,
         )
-        self._reporter = reporter_for(on_event)
+        self._reporter = Reporter(on_event)
         own = OwnAttempts(max_origins=max_origins, longest_pause=policy.retry_max)
         self._live = LiveOrigins(
             max_origins=max_origins,

@@ -1,4 +1,4 @@
-"""A checker's events and counters, and the reporter that calls a listener.
+"""A checker's events and counters.
 
 This module is imported only by checkers with a listener and by `RobotsChecker.stats`.
 """
@@ -8,15 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from robotsgate.caching._outcome import Answered, Failed
-from robotsgate.checking._reporting import LOGGER, Listener, Reporter
 from robotsgate.robotstxt._model import JSONValue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from robotsgate.caching._entry import Entry
-    from robotsgate.caching._outcome import AccessResult, FailureKind, Outcome
+    from robotsgate.caching._outcome import AccessResult, FailureKind
     from robotsgate.caching._verdict import Reason
 
 
@@ -145,86 +142,3 @@ class CheckerStats(JSONValue):
     event_failures: int = 0
     live_origins: int = 0
     fetches_under_way: int = 0
-
-
-class EventReporter(Reporter):
-    """A reporter that also calls a listener."""
-
-    def __init__(self, on_event: Callable[[CheckerEvent], object]) -> None:
-        """Report to `on_event`.
-
-        Raises:
-            TypeError: `on_event` is not callable, or is a coroutine function.
-        """
-        super().__init__()
-        self._listener: Listener[CheckerEvent] = Listener(on_event, logger=LOGGER)
-
-    @property
-    def event_failures(self) -> int:
-        """See `Reporter.event_failures`."""
-        return self._listener.failures
-
-    def report_fetch(
-        self,
-        entry: Entry,
-        *,
-        previous: Entry | None,
-        outcome: Outcome,
-        seconds: float,
-    ) -> None:
-        """See `Reporter.report_fetch`."""
-        super().report_fetch(entry, previous=previous, outcome=outcome, seconds=seconds)
-        self._tell_fetched(entry, previous, outcome, seconds=seconds)
-
-    def report_local_failure(
-        self, entry: Entry, failure: Failed, *, now: float, seconds: float
-    ) -> None:
-        """See `Reporter.report_local_failure`."""
-        super().report_local_failure(entry, failure, now=now, seconds=seconds)
-        self._tell_fetched(entry, entry, failure, seconds=seconds)
-
-    def _tell_fetched(
-        self,
-        entry: Entry,
-        previous: Entry | None,
-        outcome: Outcome,
-        *,
-        seconds: float,
-    ) -> None:
-        body = outcome.body if isinstance(outcome, Answered) else b""
-        self._listener.tell(
-            RobotsTxtFetched(
-                origin=entry.origin,
-                access=entry.access,
-                previous_access=None if previous is None else previous.access,
-                status=None if isinstance(outcome, Failed) else outcome.status,
-                redirects=outcome.redirects,
-                headers=(
-                    ()
-                    if isinstance(outcome, Failed)
-                    else tuple(outcome.headers.items())
-                ),
-                failure=outcome.kind if isinstance(outcome, Failed) else None,
-                error=outcome.error,
-                body_bytes=len(body),
-                elapsed_seconds=seconds,
-                next_fetch_at=entry.next_fetch_at,
-                file=_file(entry),
-                previous_file=_file(previous),
-            )
-        )
-
-    def report_store_failure(
-        self, operation: str, origin: str, *, error: Exception, is_first: bool
-    ) -> None:
-        """See `Reporter.report_store_failure`."""
-        super().report_store_failure(operation, origin, error=error, is_first=is_first)
-        self._listener.tell(
-            StoreFailed(origin=origin, operation=operation, error=error)
-        )
-
-
-def _file(entry: Entry | None) -> bytes | None:
-    if entry is None or entry.answer is None or entry.answer.packed is None:
-        return None
-    return entry.answer.packed.body

@@ -1,7 +1,4 @@
-"""Reports what a checker does, using counters and the log.
-
-Events for a listener are in `_events`.
-"""
+"""Reports what a checker does: counters, the log, and events for a listener."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from collections import Counter
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from robotsgate.caching._outcome import Failed
+from robotsgate.caching._outcome import Answered, Failed
 from robotsgate.caching._verdict import Reason
 from robotsgate.urls._origin import shown_url
 
@@ -37,6 +34,7 @@ class Listener(Generic[_Told]):
     """The `on_event` callback, if there is one.
 
     Attributes:
+        is_there: whether there is one.
         failures: how many of its calls have raised an exception.
     """
 
@@ -53,6 +51,7 @@ class Listener(Generic[_Told]):
             raise TypeError(
                 f"expected on_event to be a sync callable, got {on_event!r}"
             )
+        self.is_there: bool = on_event is not None
         self.failures: int = 0
         self._on_event = on_event
         self._logger = logger
@@ -77,8 +76,13 @@ class Reporter:
         disallowed: the number of disallowed lookups, by the value of their `Reason`.
     """
 
-    def __init__(self) -> None:
-        """Count from 0."""
+    def __init__(self, on_event: Callable[[CheckerEvent], object] | None) -> None:
+        """Count from 0, and call `on_event` if there is such a callback.
+
+        Raises:
+            TypeError: `on_event` is not callable, or is a coroutine function.
+        """
+        self._listener: Listener[CheckerEvent] = Listener(on_event, logger=LOGGER)
         self.counts: Counter[str] = Counter()
         self.allowed: int = 0
         self.disallowed: dict[str, int] = {reason.value: 0 for reason in Reason}
@@ -98,14 +102,9 @@ class Reporter:
             joined=joined,
             live_origins=live_origins,
             fetches_under_way=fetches_under_way,
-            event_failures=self.event_failures,
+            event_failures=self._listener.failures,
             **self.counts,
         )
-
-    @property
-    def event_failures(self) -> int:
-        """How many calls to the listener have raised an exception."""
-        return 0
 
     def report_answer(
         self, question: Question, rules: StandingFor, *, allowed: bool
@@ -129,7 +128,7 @@ class Reporter:
         *,
         previous: Entry | None,
         outcome: Outcome,
-        seconds: float,  # noqa: ARG002 (for listeners)
+        seconds: float,
     ) -> None:
         """Report a fetch that took `seconds` and changed `previous` into `entry`."""
         self.counts["fetches"] += 1
@@ -146,14 +145,10 @@ class Reporter:
                 entry.access.value,
                 outcome.error or status,
             )
+        self._tell_fetched(entry, previous, outcome, seconds=seconds)
 
     def report_local_failure(
-        self,
-        entry: Entry,
-        failure: Failed,
-        *,
-        now: float,
-        seconds: float,  # noqa: ARG002 (for listeners)
+        self, entry: Entry, failure: Failed, *, now: float, seconds: float
     ) -> None:
         """Report a fetch that failed on our own machine; `entry` applies meanwhile.
 
@@ -167,6 +162,7 @@ class Reporter:
                 entry.origin,
                 failure.error,
             )
+        self._tell_fetched(entry, entry, failure, seconds=seconds)
 
     def report_look_up(self, *, is_hit: bool) -> None:
         """Report a lookup of a current entry in the store."""
@@ -185,6 +181,11 @@ class Reporter:
         LOGGER.log(
             level, "store failed to %s: %r", f"{operation} {origin}".rstrip(), error
         )
+        if self._listener.is_there:
+            from robotsgate.checking._events import StoreFailed  # noqa: PLC0415
+
+            event = StoreFailed(origin=origin, operation=operation, error=error)
+            self._listener.tell(event)
 
     def report_store_recovery(self, operation: str) -> None:
         """Report that `operation` has succeeded again after failures."""
@@ -194,15 +195,38 @@ class Reporter:
         """Report an operation skipped because the store had just been too slow."""
         self.counts["store_skips"] += 1
 
+    def _tell_fetched(
+        self, entry: Entry, previous: Entry | None, outcome: Outcome, *, seconds: float
+    ) -> None:
+        if not self._listener.is_there:
+            return
+        from robotsgate.checking._events import RobotsTxtFetched  # noqa: PLC0415
 
-def reporter_for(on_event: Callable[[CheckerEvent], object] | None) -> Reporter:
-    """A reporter for a checker; it calls `on_event` if there is such a callback.
+        body = outcome.body if isinstance(outcome, Answered) else b""
+        self._listener.tell(
+            RobotsTxtFetched(
+                origin=entry.origin,
+                access=entry.access,
+                previous_access=None if previous is None else previous.access,
+                status=None if isinstance(outcome, Failed) else outcome.status,
+                redirects=outcome.redirects,
+                headers=(
+                    ()
+                    if isinstance(outcome, Failed)
+                    else tuple(outcome.headers.items())
+                ),
+                failure=outcome.kind if isinstance(outcome, Failed) else None,
+                error=outcome.error,
+                body_bytes=len(body),
+                elapsed_seconds=seconds,
+                next_fetch_at=entry.next_fetch_at,
+                file=_file(entry),
+                previous_file=_file(previous),
+            )
+        )
 
-    Raises:
-        TypeError: `on_event` is not callable, or is a coroutine function.
-    """
-    if on_event is None:
-        return Reporter()
-    from robotsgate.checking._events import EventReporter  # noqa: PLC0415
 
-    return EventReporter(on_event)
+def _file(entry: Entry | None) -> bytes | None:
+    if entry is None or entry.answer is None or entry.answer.packed is None:
+        return None
+    return entry.answer.packed.body
