@@ -24,13 +24,15 @@ from typing import TYPE_CHECKING
 import anyio
 
 from benchmarks.page import Bar, Table, about, publish
-from robotsgate import FetchedResponse, PolitenessGate, RobotsChecker, URLSkipped
+from robotsgate import FetchedResponse, PolitenessGate, RobotsChecker
+from robotsgate.events import URLSkipped
 from robotsgate.testing import ManualClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from robotsgate import GateEvent, TurnSchedule
+    from robotsgate import TurnSchedule
+    from robotsgate.events import GateEvent
 
 _AGENT = "ExampleBot"
 _WORKERS = 64

@@ -14,6 +14,7 @@ from sphinx import addnodes
 from sphinx.pycode import ModuleAnalyzer
 
 import robotsgate
+from robotsgate import events
 
 if TYPE_CHECKING:
     from docutils import nodes
@@ -142,6 +143,8 @@ def link_public_names(_app: Sphinx, page: nodes.document) -> None:
             module, _, name = path.rpartition(".")
             # `sync` has classes of the same names.
             is_sync = "sync" in (module or link.get("py:module") or "")
-            if name in robotsgate.__all__ and not is_sync:
+            if name in events.__all__:
+                path = f"robotsgate.events.{name}"
+            elif name in robotsgate.__all__ and not is_sync:
                 path = f"robotsgate.{name}"
             link["reftarget"] = path

@@ -12,14 +12,15 @@ import httpx
 from example_site import DOWN, PAGES, serving
 from selectolax.lexbor import LexborHTMLParser
 
-from robotsgate import PolitenessGate, RobotsChecker, RobotsError, URLSkipped
+from robotsgate import PolitenessGate, RobotsChecker, RobotsError
+from robotsgate.events import URLSkipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from example_site import Pages
 
-    from robotsgate import GateEvent
+    from robotsgate.events import GateEvent
 
 USER_AGENT = "ExampleBot/1.0 (+https://example.org/bot)"
 

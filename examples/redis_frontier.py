@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from robotsgate import GateEvent, InvalidURLError, Origin, URLSkipped
+from robotsgate import InvalidURLError, Origin
+from robotsgate.events import GateEvent, URLSkipped
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

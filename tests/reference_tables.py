@@ -17,15 +17,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import robotsgate
 from benchmarks.page import replace_parts
-from robotsgate import (
-    AccessResult,
-    CheckerStats,
-    FailureKind,
-    GateStats,
-    Policy,
-    Reason,
-    RobotsError,
-)
+from robotsgate import AccessResult, FailureKind, Policy, Reason, RobotsError, events
+from robotsgate.events import CheckerStats, GateStats
 from tests.client_tables import client_rows, refusal_rows
 
 if TYPE_CHECKING:
@@ -53,7 +46,7 @@ def pages() -> Iterator[tuple[Path, str]]:
             for kind in (Reason, AccessResult, FailureKind)
         },
         "reference/events.md": {
-            name: _event_rows(getattr(robotsgate, name))
+            name: _event_rows(getattr(events, name))
             for name in ("CheckerEvent", "GateEvent", "LedgerEvent")
         }
         | {kind.__name__: _field_rows(kind) for kind in (CheckerStats, GateStats)},

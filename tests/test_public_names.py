@@ -9,16 +9,19 @@ import inspect
 import re
 from itertools import pairwise
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import robotsgate
+from robotsgate import events
 
 MODULES = (
     "robotsgate",
     "robotsgate.archive",
     "robotsgate.caching",
     "robotsgate.errors",
+    "robotsgate.events",
     "robotsgate.fetching",
     "robotsgate.page",
     "robotsgate.robotstxt",
@@ -30,7 +33,12 @@ API_PAGES = sorted(Path(__file__).parents[1].glob("docs/reference/api/*.md"))
 _DIRECTIVE = re.compile(r"\.\. (?:auto(?:class|exception|function)|py:\w+):: ([\w.]+)")
 
 # Unions of types, which have no docstring of their own.
-UNIONS = ("CheckerEvent", "GateEvent", "HeadersLike", "LedgerEvent")
+UNIONS = (
+    robotsgate.HeadersLike,
+    events.CheckerEvent,
+    events.GateEvent,
+    events.LedgerEvent,
+)
 
 
 def exports_of(module: str) -> list[str]:
@@ -42,12 +50,12 @@ def is_documented(value: object) -> bool:
     return bool(inspect.getdoc(value))
 
 
-def public_classes() -> dict[str, type]:
-    names = {name: getattr(robotsgate, name) for name in exports_of("robotsgate")}
-    return {name: value for name, value in names.items() if isinstance(value, type)}
-
-
-CLASSES = public_classes()
+PUBLIC = {
+    name: getattr(module, name)
+    for module in (robotsgate, events)
+    for name in exports_of(module.__name__)
+}
+CLASSES = {name: value for name, value in PUBLIC.items() if isinstance(value, type)}
 
 MEMBERS = [
     (kind, name)
@@ -95,23 +103,26 @@ def test_exports_include_every_public_class_of_the_module(module: str) -> None:
         and value.__module__.startswith("robotsgate")
     }
 
-    assert public - set(exports_of(module)) <= {"Origin", *robotsgate._EXTRA_HOMES}
+    ours = {"JSONValue", "Origin", *robotsgate._EXTRA_HOMES}
+    assert public - set(exports_of(module)) <= ours
 
 
 def test_public_names_are_documented() -> None:
-    names = set(exports_of("robotsgate")) - set(UNIONS)
-
-    missing = [name for name in names if not is_documented(getattr(robotsgate, name))]
+    missing = [
+        name
+        for name, value in PUBLIC.items()
+        if value not in UNIONS and not is_documented(value)
+    ]
 
     assert missing == []
 
 
-@pytest.mark.parametrize("name", UNIONS)
-def test_every_member_of_a_union_is_public(name: str) -> None:
-    parts = getattr(robotsgate, name).__args__
+@pytest.mark.parametrize("union", UNIONS, ids=str)
+def test_every_member_of_a_union_is_public(union: object) -> None:
+    parts = get_args(union)
     ours = {part for part in parts if part.__module__.startswith("robotsgate")}
 
-    assert {part.__name__ for part in ours} <= set(exports_of("robotsgate"))
+    assert ours <= set(CLASSES.values())
 
 
 def test_public_members_are_documented() -> None:
@@ -254,6 +265,7 @@ def test_every_api_section_has_an_example() -> None:
     [
         "robotsgate",
         "robotsgate.caching",
+        "robotsgate.events",
         "robotsgate.fetching",
         "robotsgate.integrations.aiohttp",
         "robotsgate.integrations.crawl4ai",

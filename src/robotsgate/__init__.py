@@ -1,6 +1,7 @@
 """An async robots.txt client for crawlers.
 
-Everything a user needs is here; modules with a leading underscore are private.
+Most of what a user needs is here; events and counters are in `robotsgate.events`.
+Modules with a leading underscore are private.
 Each name is imported on first use, so `robotsgate.robotstxt` loads neither an event
 loop nor a network library, and a program needs only the extras it uses.
 """
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
     from robotsgate.caching._verdict import Reason as Reason
     from robotsgate.caching._verdict import Verdict as Verdict
     from robotsgate.checking._checker import RobotsChecker as RobotsChecker
-    from robotsgate.checking._events import CheckerEvent as CheckerEvent
-    from robotsgate.checking._events import CheckerStats as CheckerStats
-    from robotsgate.checking._events import RobotsTxtFetched as RobotsTxtFetched
-    from robotsgate.checking._events import StoreFailed as StoreFailed
     from robotsgate.checking._many import CheckResult as CheckResult
     from robotsgate.errors import InvalidProductTokenError as InvalidProductTokenError
     from robotsgate.errors import InvalidURLError as InvalidURLError
@@ -42,18 +39,7 @@ if TYPE_CHECKING:
     from robotsgate.fetching._fetcher import FetchFailedError as FetchFailedError
     from robotsgate.fetching._httpx import AsyncClientLike as AsyncClientLike
     from robotsgate.fetching._httpx import AsyncTransportLike as AsyncTransportLike
-    from robotsgate.politeness._events import DelayClamped as DelayClamped
-    from robotsgate.politeness._events import GateEvent as GateEvent
-    from robotsgate.politeness._events import GateStats as GateStats
-    from robotsgate.politeness._events import HostBlocked as HostBlocked
-    from robotsgate.politeness._events import HostRecordReplaced as HostRecordReplaced
-    from robotsgate.politeness._events import HostSkipped as HostSkipped
-    from robotsgate.politeness._events import HostStatus as HostStatus
-    from robotsgate.politeness._events import LedgerEvent as LedgerEvent
-    from robotsgate.politeness._events import LedgerFailed as LedgerFailed
-    from robotsgate.politeness._events import LedgerReturned as LedgerReturned
-    from robotsgate.politeness._events import URLSkipped as URLSkipped
-    from robotsgate.politeness._events import WindowFilled as WindowFilled
+    from robotsgate.politeness._gate import HostStatus as HostStatus
     from robotsgate.politeness._gate import PolitenessGate as PolitenessGate
     from robotsgate.politeness._host_record import HostState as HostState
     from robotsgate.politeness._host_record import Pace as Pace
@@ -108,7 +94,6 @@ _NAMES = {
     "caching._policy": "AddressGuard AfterUnreachableLimit Policy",
     "caching._verdict": "DisallowedError Reason Verdict",
     "checking._checker": "RobotsChecker",
-    "checking._events": "CheckerEvent CheckerStats RobotsTxtFetched StoreFailed",
     "checking._many": "CheckResult",
     "errors": (
         "InvalidProductTokenError InvalidURLError RobotsError StoreError"
@@ -116,11 +101,7 @@ _NAMES = {
     ),
     "fetching._fetcher": "FetchFailedError FetchedResponse Fetcher",
     "fetching._httpx": "AsyncClientLike AsyncTransportLike",
-    "politeness._events": (
-        "DelayClamped GateEvent GateStats HostBlocked HostSkipped HostRecordReplaced"
-        " HostStatus LedgerEvent LedgerFailed LedgerReturned URLSkipped WindowFilled"
-    ),
-    "politeness._gate": "PolitenessGate",
+    "politeness._gate": "HostStatus PolitenessGate",
     "politeness._ledger": "Grant Ledger LedgerStatus LocalLedger Wait",
     "politeness._host_record": "HostState Pace TurnEnd",
     "politeness._shared_ledger": "SharedLedger",

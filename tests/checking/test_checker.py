@@ -12,8 +12,6 @@ import pytest
 from robotsgate import (
     AccessResult,
     CategoryPreference,
-    CheckerEvent,
-    CheckerStats,
     DiagnosticKind,
     Dialect,
     DisallowedError,
@@ -27,11 +25,10 @@ from robotsgate import (
     RequestRate,
     RobotsChecker,
     RobotsTxt,
-    RobotsTxtFetched,
     StoreError,
-    StoreFailed,
     UnsupportedError,
 )
+from robotsgate.events import CheckerEvent, CheckerStats, RobotsTxtFetched, StoreFailed
 from robotsgate.testing import FakeSite, ManualClock
 
 from .builders import (

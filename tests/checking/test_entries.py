@@ -9,17 +9,13 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from robotsgate import (
-    AfterUnreachableLimit,
-    MemoryStore,
-    Policy,
-    StoreFailed,
-)
+from robotsgate import AfterUnreachableLimit, MemoryStore, Policy
 from robotsgate.caching._codec import VERSION, encode
 from robotsgate.caching._entry import Entry, Outage
 from robotsgate.checking import _entries
 from robotsgate.checking._entries import Entries
 from robotsgate.checking._reporting import Reporter
+from robotsgate.events import StoreFailed
 from robotsgate.testing import ManualClock
 
 from .builders import (
@@ -36,7 +32,7 @@ from .builders import (
 )
 
 if TYPE_CHECKING:
-    from robotsgate import CheckerEvent
+    from robotsgate.events import CheckerEvent
     from robotsgate.stores._base import Change, Store
 
 pytestmark = pytest.mark.anyio

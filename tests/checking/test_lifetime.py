@@ -11,13 +11,8 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from robotsgate import (
-    CheckerStats,
-    MemoryStore,
-    PolitenessGate,
-    Reason,
-    RobotsChecker,
-)
+from robotsgate import MemoryStore, PolitenessGate, Reason, RobotsChecker
+from robotsgate.events import CheckerStats
 from robotsgate.stores.sqlite import SQLiteStore
 from robotsgate.testing import FakeSite
 from tests.tables import cases

@@ -22,8 +22,8 @@ from robotsgate import (
     Origin,
     Policy,
     RobotsChecker,
-    RobotsTxtFetched,
 )
+from robotsgate.events import RobotsTxtFetched
 from robotsgate.testing import FakeSite, ManualClock
 
 from .builders import (
@@ -46,7 +46,7 @@ from .builders import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from robotsgate import CheckerEvent
+    from robotsgate.events import CheckerEvent
 
 pytestmark = pytest.mark.anyio
 

@@ -11,13 +11,8 @@ import httpx
 import pytest
 import yarl
 
-from robotsgate import (
-    AccessResult,
-    FailureKind,
-    MemoryStore,
-    Reason,
-    RobotsTxtFetched,
-)
+from robotsgate import AccessResult, FailureKind, MemoryStore, Reason
+from robotsgate.events import RobotsTxtFetched
 from robotsgate.testing import ManualClock
 
 from .builders import (
@@ -39,7 +34,8 @@ from .builders import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from robotsgate import CheckerEvent, RobotsChecker, URLLike
+    from robotsgate import RobotsChecker, URLLike
+    from robotsgate.events import CheckerEvent
 
 pytestmark = pytest.mark.anyio
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from robotsgate import CheckerEvent, Verdict
+    from robotsgate import Verdict
+    from robotsgate.events import CheckerEvent
     from robotsgate.stores._base import Change
     from tests.servers.loopback import LoopbackServer
 

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 import anyio
 import httpx
 
-from robotsgate import LedgerFailed, PolitenessGate, RobotsChecker, SharedLedger
+from robotsgate import PolitenessGate, RobotsChecker, SharedLedger
+from robotsgate.events import LedgerFailed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from robotsgate import LedgerEvent
+    from robotsgate.events import LedgerEvent
 
 ALONE = "x-alone"
 

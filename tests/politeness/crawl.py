@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from robotsgate import Store
-    from robotsgate.politeness._events import GateEvent
+    from robotsgate.events import GateEvent
     from robotsgate.politeness._host_record import Pace, TurnEnd
     from robotsgate.politeness._ledger import Grant, Wait
     from robotsgate.urls._origin import URLLike

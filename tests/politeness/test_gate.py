@@ -23,13 +23,12 @@ from robotsgate import (
     TurnNotInTimeError,
     UnsupportedError,
 )
-from robotsgate.politeness._events import (
+from robotsgate.events import (
     DelayClamped,
     GateStats,
     HostBlocked,
-    HostStatus,
 )
-from robotsgate.politeness._gate import PolitenessGate
+from robotsgate.politeness._gate import HostStatus, PolitenessGate
 from robotsgate.politeness._host_record import (
     FIRST_BACK_OFF,
     HostState,

@@ -13,16 +13,13 @@ import pytest
 
 from robotsgate import (
     DisallowedError,
-    HostBlocked,
-    HostSkipped,
     InvalidURLError,
     Origin,
     PolitenessGate,
     TurnNotInTimeError,
     UnsupportedError,
-    URLSkipped,
-    WindowFilled,
 )
+from robotsgate.events import HostBlocked, HostSkipped, URLSkipped, WindowFilled
 from robotsgate.politeness import _permissions
 from robotsgate.testing import ManualClock
 from tests.checking.builders import (
@@ -41,7 +38,8 @@ from .crawl import DELAY, Crawl, SlowLedger
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
-    from robotsgate import GateEvent, ScheduledTurn, TurnSchedule
+    from robotsgate import ScheduledTurn, TurnSchedule
+    from robotsgate.events import GateEvent
     from robotsgate.politeness._turns import Claim, Turn
 
 pytestmark = pytest.mark.anyio

@@ -12,10 +12,7 @@ import pytest
 
 from robotsgate import (
     Grant,
-    HostRecordReplaced,
     HostState,
-    LedgerFailed,
-    LedgerReturned,
     MemoryStore,
     SharedLedger,
     SQLiteStore,
@@ -23,6 +20,7 @@ from robotsgate import (
     TurnEnd,
     Wait,
 )
+from robotsgate.events import HostRecordReplaced, LedgerFailed, LedgerReturned
 from robotsgate.stores import HOST_PREFIX
 from robotsgate.testing import ManualClock
 from tests.cancellation import cancelled_at
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from robotsgate import LedgerEvent
+    from robotsgate.events import LedgerEvent
     from robotsgate.stores import Change, TimedChange
 
 pytestmark = pytest.mark.anyio

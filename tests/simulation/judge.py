@@ -13,9 +13,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from robotsgate import AccessResult, FailureKind, Policy, Reason, RobotsTxtFetched
+from robotsgate import AccessResult, FailureKind, Policy, Reason
 from robotsgate.caching._freshness import freshness_lifetime, retry_after
 from robotsgate.caching._in_force import Effect
+from robotsgate.events import RobotsTxtFetched
 from tests.caching.judge import (
     LARGEST_SKEW,
     MOST_JITTER,
@@ -39,7 +40,7 @@ from .answers import RULEBOOKS, outcome_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from robotsgate import CheckerEvent
+    from robotsgate.events import CheckerEvent
     from robotsgate.testing import ManualClock
 
     from .network import Attempt

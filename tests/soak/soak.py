@@ -15,13 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import anyio
 import anyio.to_thread
 
-from robotsgate import (
-    MemoryStore,
-    Policy,
-    RobotsChecker,
-    RobotsTxtFetched,
-    StoreError,
-)
+from robotsgate import MemoryStore, Policy, RobotsChecker, StoreError
+from robotsgate.events import RobotsTxtFetched
 from robotsgate.testing import ManualClock
 from tests.soak.judge import ROBOTS_TXT, ROUND_DAYS, expectations
 from tests.soak.servers import (
@@ -34,7 +29,7 @@ from tests.soak.servers import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-    from robotsgate import CheckerEvent
+    from robotsgate.events import CheckerEvent
     from tests.soak.servers import Servers
 
 _AGENTS = ("SoakBot/1.0 (+https://crawler.example)", "OtherBot", "SoakBot")

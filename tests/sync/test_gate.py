@@ -18,13 +18,13 @@ import pytest
 import robotsgate
 from robotsgate import (
     DisallowedError,
-    HostBlocked,
     LocalLedger,
     SharedLedger,
     SystemClock,
     TurnNotInTimeError,
     sync,
 )
+from robotsgate.events import HostBlocked
 from robotsgate.testing import FakeSite, ManualClock
 from tests.checking.builders import (
     AGENT,

@@ -19,11 +19,8 @@ from robotsgate import (
     AfterUnreachableLimit,
     ArchivedResponse,
     CategoryPreference,
-    CheckerEvent,
-    CheckerStats,
     CheckResult,
     Clock,
-    DelayClamped,
     Diagnostic,
     DiagnosticKind,
     Dialect,
@@ -32,21 +29,13 @@ from robotsgate import (
     FetchedResponse,
     Fetcher,
     FetchFailedError,
-    GateEvent,
-    GateStats,
     Group,
     HeadersLike,
-    HostBlocked,
-    HostRecordReplaced,
-    HostSkipped,
     HostState,
     HostStatus,
     InvalidProductTokenError,
     InvalidURLError,
     Ledger,
-    LedgerEvent,
-    LedgerFailed,
-    LedgerReturned,
     LedgerStatus,
     Line,
     LineKind,
@@ -66,7 +55,6 @@ from robotsgate import (
     RobotsChecker,
     RobotsError,
     RobotsTxt,
-    RobotsTxtFetched,
     Rule,
     RuleKind,
     ScheduledTurn,
@@ -74,7 +62,6 @@ from robotsgate import (
     SharedLedger,
     Store,
     StoreError,
-    StoreFailed,
     SystemClock,
     Turn,
     TurnNotInTimeError,
@@ -82,14 +69,30 @@ from robotsgate import (
     UnsupportedError,
     URLLike,
     URLSchedule,
-    URLSkipped,
     UsagePreferences,
     Verdict,
-    WindowFilled,
     open_store,
     sync,
 )
 from robotsgate import RobotChecker as MisspeltChecker  # type: ignore[attr-defined]
+from robotsgate.events import (
+    CheckerEvent,
+    CheckerStats,
+    DelayClamped,
+    Event,
+    GateEvent,
+    GateStats,
+    HostBlocked,
+    HostRecordReplaced,
+    HostSkipped,
+    LedgerEvent,
+    LedgerFailed,
+    LedgerReturned,
+    RobotsTxtFetched,
+    StoreFailed,
+    URLSkipped,
+    WindowFilled,
+)
 from robotsgate.integrations import aiohttp as in_aiohttp
 from robotsgate.integrations.aiohttp import AiohttpFetcher
 from robotsgate.integrations.crawlee import obey_robots
@@ -289,6 +292,10 @@ def on_event(event: CheckerEvent) -> None:
             assert_never(event)
 
 
+def on_any_event(event: Event) -> None:
+    assert_type(event.as_dict(), dict[str, Any])
+
+
 def on_ledger_event(event: LedgerEvent) -> None:
     match event:
         case LedgerFailed():
@@ -303,6 +310,7 @@ def on_ledger_event(event: LedgerEvent) -> None:
 
 def ledgers(events: list[LedgerEvent], pace: Pace) -> None:
     SharedLedger("redis://host", workers=20, on_event=on_ledger_event)
+    SharedLedger("redis://host", workers=20, on_event=on_any_event)
     SharedLedger(Path("hosts.db"), workers=1, max_hosts=10, clock=ManualClock())
     ledger: Ledger = SharedLedger(MemoryStore(), workers=1, on_event=events.append)
     assert_type(ledger.peek("host", pace), LedgerStatus)
@@ -311,6 +319,7 @@ def ledgers(events: list[LedgerEvent], pace: Pace) -> None:
 def checkers(client: httpx.AsyncClient, events: list[CheckerEvent]) -> None:
     RobotsChecker()
     RobotsChecker(client=client, on_event=on_event)
+    RobotsChecker(client=client, on_event=on_any_event)
     RobotsChecker(client=httpx.AsyncHTTPTransport(), on_event=events.append)
     RobotsChecker(
         user_agent="ExampleBot/1.0",
@@ -597,6 +606,7 @@ async def politeness(checker: RobotsChecker, ledger: Ledger) -> None:
 
     ledger = LocalLedger(max_hosts=10, clock=SystemClock())
     PolitenessGate(checker, ["NewsBot", "ExampleBot"], ledger=ledger)
+    PolitenessGate(checker, "ExampleBot", on_event=on_any_event)
     PolitenessGate(
         checker,
         "ExampleBot",

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     from robotsgate._clock import Clock
     from robotsgate.caching._verdict import Verdict
-    from robotsgate.checking._events import CheckerEvent, CheckerStats
     from robotsgate.checking._many import CheckResult
+    from robotsgate.events import CheckerEvent, CheckerStats
     from robotsgate.fetching._fetcher import Fetcher
     from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
     from robotsgate.robotstxt._headers import HeadersLike

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._question import Question
     from robotsgate.caching._standing import StandingFor
-    from robotsgate.checking._events import CheckerEvent, CheckerStats, Event
+    from robotsgate.events import CheckerEvent, CheckerStats, Event
 
 LOGGER = logging.getLogger("robotsgate.checker")
 
@@ -93,7 +93,7 @@ class Reporter:
     ) -> CheckerStats:
         """The current counters, including those passed as arguments."""
         # Imported here and below, because its dataclasses take 7 ms to create.
-        from robotsgate.checking._events import CheckerStats  # noqa: PLC0415
+        from robotsgate.events import CheckerStats  # noqa: PLC0415
 
         return CheckerStats(
             checks=self.allowed + sum(self.disallowed.values()),
@@ -182,7 +182,7 @@ class Reporter:
             level, "store failed to %s: %r", f"{operation} {origin}".rstrip(), error
         )
         if self._listener.is_there:
-            from robotsgate.checking._events import StoreFailed  # noqa: PLC0415
+            from robotsgate.events import StoreFailed  # noqa: PLC0415
 
             event = StoreFailed(origin=origin, operation=operation, error=error)
             self._listener.tell(event)
@@ -200,7 +200,7 @@ class Reporter:
     ) -> None:
         if not self._listener.is_there:
             return
-        from robotsgate.checking._events import RobotsTxtFetched  # noqa: PLC0415
+        from robotsgate.events import RobotsTxtFetched  # noqa: PLC0415
 
         body = outcome.body if isinstance(outcome, Answered) else b""
         self._listener.tell(

@@ -8,14 +8,7 @@ from dataclasses import replace
 import anyio
 import click
 
-from robotsgate import (
-    CheckerEvent,
-    Origin,
-    RobotsTxtFetched,
-    Severity,
-    SystemClock,
-    __version__,
-)
+from robotsgate import Origin, Severity, SystemClock, __version__
 from robotsgate.cli._findings import Finding, about_answer, about_file, sarif
 from robotsgate.cli._options import (
     Settings,
@@ -25,6 +18,7 @@ from robotsgate.cli._options import (
     parsed_file,
 )
 from robotsgate.cli._shell import Exit, complain, note, tell, tell_json
+from robotsgate.events import CheckerEvent, RobotsTxtFetched
 
 _STYLES = {
     Severity.ERROR: "bold red",

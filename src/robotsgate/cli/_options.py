@@ -29,7 +29,8 @@ from robotsgate.caching import printable
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from robotsgate import CheckerEvent, sync
+    from robotsgate import sync
+    from robotsgate.events import CheckerEvent
 
 
 _Result = TypeVar("_Result")

@@ -34,10 +34,10 @@ from robotsgate import (
     Policy,
     RobotsChecker,
     RobotsTxt,
-    RobotsTxtFetched,
     SystemClock,
     UnsupportedError,
 )
+from robotsgate.events import RobotsTxtFetched
 from robotsgate.fetching import sent_url
 from robotsgate.integrations._scrapy_downloader import DownloaderFetcher
 
@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
-    from robotsgate import CheckerEvent, Verdict
+    from robotsgate import Verdict
+    from robotsgate.events import CheckerEvent
 
 __all__ = ["RobotsGateMiddleware", "RobotsGateParser"]
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import AsyncIterable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from robotsgate._flights import Flights
 from robotsgate.caching._question import Agent, check_bound, check_urls
 from robotsgate.checking._checker import RobotsChecker
 from robotsgate.checking._reporting import Listener
-from robotsgate.politeness._events import GateStats, HostStatus
+from robotsgate.events import GateStats
 from robotsgate.politeness._hosts import Hosts
 from robotsgate.politeness._ledger import LocalLedger
 from robotsgate.politeness._permissions import pause_until
@@ -29,17 +30,41 @@ from robotsgate.politeness._schedule import (
 )
 from robotsgate.politeness._turns import Claim, Turn, Turns
 from robotsgate.politeness._work import Work
+from robotsgate.robotstxt._model import JSONValue
 from robotsgate.urls._origin import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from robotsgate.politeness._events import GateEvent
+    from robotsgate.events import GateEvent
+    from robotsgate.politeness._host_record import HostState
     from robotsgate.politeness._ledger import Ledger
     from robotsgate.urls._origin import URLLike
 
 _LOGGER = logging.getLogger("robotsgate.politeness")
 _LEDGER_METHODS = ("start", "end", "peek", "aclose")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostStatus(JSONValue):
+    """The state of a host, as far as this process knows.
+
+    Attributes:
+        host: the host name.
+        state: whether the gate is backing off from the host.
+        delay: seconds between requests, including the effect of incidents.
+        waiting: how many callers and robots.txt fetches are waiting for the host.
+        under_way: the number of open turns and robots.txt fetches.
+        ready_at: the earliest time at which a new caller would get a turn, in epoch
+            seconds.
+    """
+
+    host: str
+    state: HostState
+    delay: float
+    waiting: int
+    under_way: int
+    ready_at: float
 
 
 class PolitenessGate:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import anyio
 
 from robotsgate.errors import TurnNotInTimeError
-from robotsgate.politeness._events import DelayClamped, HostBlocked
+from robotsgate.events import DelayClamped, HostBlocked
 from robotsgate.politeness._host_record import TurnEnd, pace_of, stated_delay
 from robotsgate.politeness._ledger import Grant
 from robotsgate.urls._origin import split_url
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from robotsgate._clock import Clock
     from robotsgate.caching._standing import StandingFor
     from robotsgate.checking._reporting import Listener
-    from robotsgate.politeness._events import GateEvent
+    from robotsgate.events import GateEvent
     from robotsgate.politeness._host_record import Pace
     from robotsgate.politeness._ledger import Ledger, LedgerStatus, Wait
     from robotsgate.robotstxt._model import RequestRate

@@ -18,7 +18,7 @@ import anyio
 
 from robotsgate.checking._in_order import LoopTurns, read_all
 from robotsgate.errors import InvalidURLError
-from robotsgate.politeness._events import HostSkipped
+from robotsgate.events import HostSkipped
 from robotsgate.urls._origin import Origin, is_url_like
 
 if TYPE_CHECKING:

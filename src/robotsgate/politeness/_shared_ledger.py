@@ -36,7 +36,7 @@ from robotsgate.caching._question import check_bound
 from robotsgate.checking._arguments import check_store
 from robotsgate.checking._reporting import Listener
 from robotsgate.errors import StoreError
-from robotsgate.politeness._events import (
+from robotsgate.events import (
     HostRecordReplaced,
     LedgerFailed,
     LedgerReturned,
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from robotsgate._clock import Clock
-    from robotsgate.politeness._events import LedgerEvent
+    from robotsgate.events import LedgerEvent
     from robotsgate.politeness._host_record import Pace
 
 _LOGGER = logging.getLogger("robotsgate.politeness")

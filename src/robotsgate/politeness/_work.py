@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Protocol, cast
 import anyio
 
 from robotsgate.caching._in_force import Effect
-from robotsgate.caching._verdict import DisallowedError
+from robotsgate.caching._verdict import DisallowedError, Reason
 from robotsgate.checking._in_order import LoopTurns
 from robotsgate.errors import RobotsError, TurnNotInTimeError, UnsupportedError
-from robotsgate.politeness._events import URLSkipped, WindowFilled
+from robotsgate.events import URLSkipped, WindowFilled
 from robotsgate.politeness._host_queue import HostAtWork, HostQueue, State
 from robotsgate.politeness._host_record import SHORTEST_WAIT_FOR_PLACE
 from robotsgate.politeness._turns import Claim, Turn
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from robotsgate._clock import Clock
     from robotsgate.caching._standing import Standing
     from robotsgate.checking._reporting import Listener
-    from robotsgate.politeness._events import GateEvent
+    from robotsgate.events import GateEvent
     from robotsgate.politeness._hosts import Hosts
     from robotsgate.politeness._turns import Turns
     from robotsgate.urls._origin import URLLike
@@ -179,7 +179,8 @@ class Work:
     def skip(self, url: object, error: RobotsError) -> None:
         """Report `url` as skipped."""
         self._room_event.set()
-        self.listener.tell(URLSkipped.of(url, error))
+        ready_at = _ready_at(error)
+        self.listener.tell(URLSkipped(url=url, error=error, ready_at=ready_at))
 
     def _make_ready(self, host: HostAtWork) -> None:
         host.state = State.READY
@@ -391,3 +392,13 @@ class Work:
             self._told_full_at = now
             ready_at = self.clock.now() + moment - now
             self.listener.tell(WindowFilled(hosts=self._busy, ready_at=ready_at))
+
+
+def _ready_at(error: RobotsError) -> float | None:
+    """When to try again after `error`; `None` if that would not help."""
+    if isinstance(error, TurnNotInTimeError):
+        return error.ready_at
+    if not isinstance(error, DisallowedError):
+        return None
+    verdict = error.verdict
+    return verdict.fresh_until if verdict.reason is Reason.UNREACHABLE else None

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from robotsgate import (
         AsyncClientLike,
         AsyncTransportLike,
-        CheckerEvent,
-        CheckerStats,
         CheckResult,
         Clock,
         Fetcher,
@@ -49,6 +47,7 @@ if TYPE_CHECKING:
         UsagePreferences,
         Verdict,
     )
+    from robotsgate.events import CheckerEvent, CheckerStats
 
 
 class RobotsChecker:

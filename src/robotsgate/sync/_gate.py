@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
     from anyio.from_thread import BlockingPortal
 
-    from robotsgate import GateEvent, GateStats, HostStatus, Ledger, URLLike
+    from robotsgate import HostStatus, Ledger, URLLike
     from robotsgate import Turn as _AsyncTurn
+    from robotsgate.events import GateEvent, GateStats
 
 
 class PolitenessGate:
