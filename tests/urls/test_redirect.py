@@ -1,4 +1,4 @@
-"""Where a redirect leads (RFC 9110 §10.2.2), and when it cannot be followed."""
+"""Where a response redirects (RFC 9110 §10.2.2), and what cannot be followed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,19 @@ from contextlib import suppress
 import httpx
 import pytest
 
-from robotsgate.urls._redirect import RedirectError, redirect_target
+from robotsgate.urls._redirect import RedirectError, next_hop
 
 URL = "http://example.com:8080/robots.txt"
+
+
+def target(*locations: str, url: str = URL, status: int = 301) -> str | None:
+    hop = next_hop(url, status, locations)
+    if hop is None:
+        return None
+    origin, target = hop
+    assert target.startswith(f"{origin}/")
+    return target
+
 
 TARGETS: dict[str, tuple[str, str]] = {
     "an absolute path": ("/other.txt", "http://example.com:8080/other.txt"),
@@ -47,6 +57,7 @@ TARGETS: dict[str, tuple[str, str]] = {
     "a fragment, dropped": ("/x#y", "http://example.com:8080/x"),
     "only a fragment": ("#y", URL),
     "spaces around it": ("  /x \t", "http://example.com:8080/x"),
+    "a character beyond ASCII": ("/é", "http://example.com:8080/%C3%A9"),
     "the same URL": (URL, URL),
     "the longest Location": (
         "/" + "x" * 16_383,
@@ -54,35 +65,47 @@ TARGETS: dict[str, tuple[str, str]] = {
     ),
 }
 
-UNUSABLE: dict[str, tuple[str | None, str]] = {
-    "no Location": (None, "without a Location"),
-    "an empty Location": ("", "without a Location"),
-    "a Location that is too long": ("/" + "x" * 16_384, "16385 characters"),
-    "ftp": ("ftp://example.com/robots.txt", "to the scheme 'ftp'"),
-    "file": ("file:///etc/passwd", "to the scheme 'file'"),
-    "a WebSocket": ("ws://example.com/robots.txt", "to the scheme 'ws'"),
-    "an unknown scheme": ("gopher://example.com/", "to the scheme 'gopher'"),
-    "port 0": ("http://example.com:0/", "invalid Location"),
-    "a host with a space": ("http://a b.com/", "invalid Location"),
+UNUSABLE: dict[str, tuple[list[str], str]] = {
+    "no Location": ([], "without a Location"),
+    "Locations that differ": (["/a", "/b", "/a"], "2 different Location headers"),
+    "an empty Location": ([""], "without a Location"),
+    "a Location that is too long": (["/" + "x" * 16_384], "16385 characters"),
+    "ftp": (["ftp://example.com/robots.txt"], "to the scheme 'ftp'"),
+    "file": (["file:///etc/passwd"], "to the scheme 'file'"),
+    "a WebSocket": (["ws://example.com/robots.txt"], "to the scheme 'ws'"),
+    "an unknown scheme": (["gopher://example.com/"], "to the scheme 'gopher'"),
+    "port 0": (["http://example.com:0/"], "invalid Location"),
+    "a host with a space": (["http://a b.com/"], "invalid Location"),
 }
 
 
-@pytest.mark.parametrize(("location", "target"), TARGETS.values(), ids=TARGETS)
-def test_redirect_leads_to_target(location: str, target: str) -> None:
-    assert redirect_target(URL, location) == target
+@pytest.mark.parametrize(("location", "expected"), TARGETS.values(), ids=TARGETS)
+def test_redirect_leads_to_target(location: str, expected: str) -> None:
+    assert target(location) == expected
 
 
-@pytest.mark.parametrize(("location", "message"), UNUSABLE.values(), ids=UNUSABLE)
-def test_unusable_location_raises(location: str | None, message: str) -> None:
+@pytest.mark.parametrize(("locations", "message"), UNUSABLE.values(), ids=UNUSABLE)
+def test_unusable_location_raises(locations: list[str], message: str) -> None:
     with pytest.raises(RedirectError, match=message):
-        redirect_target(URL, location)
+        target(*locations)
+
+
+def test_same_location_twice_is_followed() -> None:
+    assert target("/a", "/a") == "http://example.com:8080/a"
+
+
+def test_every_3xx_except_304_redirects() -> None:
+    """RFC 9110 §15.4, including statuses that are not understood."""
+    followed = [one for one in range(100, 1_000) if target("/a", status=one)]
+
+    assert followed == [one for one in range(300, 400) if one != 304]
 
 
 @pytest.mark.parametrize("base", ["https://example.com/robots.txt", URL])
 def test_location_without_a_scheme_keeps_the_scheme_of_the_base_url(base: str) -> None:
-    target = redirect_target(base, "//b.com/x")
+    expected = f"{base.partition(':')[0]}://b.com/x"
 
-    assert target == f"{base.partition(':')[0]}://b.com/x"
+    assert target("//b.com/x", url=base) == expected
 
 
 @pytest.mark.parametrize(
@@ -90,7 +113,7 @@ def test_location_without_a_scheme_keeps_the_scheme_of_the_base_url(base: str) -
 )
 def test_password_in_a_location_is_not_shown(location: str) -> None:
     with pytest.raises(RedirectError) as caught:
-        redirect_target(URL, location)
+        target(location)
 
     assert "secret" not in str(caught.value)
 
@@ -99,4 +122,4 @@ def test_redirect_target_is_always_a_url_that_httpx_accepts() -> None:
     """httpx rejects control characters, which must not look like a dead host."""
     for octet in (*range(0x20), 0x7F):
         with suppress(RedirectError):
-            httpx.Request("GET", redirect_target(URL, f"/a{chr(octet)}b"))
+            httpx.Request("GET", target(f"/a{chr(octet)}b") or "")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from robotsgate.caching._access_result import access_result, is_redirect, is_wall
+from robotsgate.caching._access_result import access_result, is_wall
 from robotsgate.caching._outcome import AccessResult, Answered
 from robotsgate.caching._policy import Policy
+from robotsgate.urls._redirect import is_redirect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -128,11 +128,6 @@ def is_success(status: int) -> bool:
     return 200 <= status <= 299  # noqa: PLR2004
 
 
-def is_redirect(status: int) -> bool:
-    """Whether `status` is a 3xx other than 304, which answers a conditional request."""
-    return 300 <= status <= 399 and status != HTTPStatus.NOT_MODIFIED  # noqa: PLR2004
-
-
 def is_server_error(status: int) -> bool:
     """Whether `status` is a 5xx."""
     return 500 <= status <= 599  # noqa: PLR2004

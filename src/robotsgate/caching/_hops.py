@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from robotsgate.caching._access_result import is_redirect, is_success, is_wall
+from robotsgate.caching._access_result import is_success, is_wall
 from robotsgate.caching._coding import CodingError, file_in
 from robotsgate.caching._freshness import CACHING_HEADERS
 from robotsgate.caching._outcome import (
@@ -18,13 +18,13 @@ from robotsgate.caching._outcome import (
     fault,
 )
 from robotsgate.robotstxt._headers import header_values, headers_named
-from robotsgate.urls._origin import Origin
-from robotsgate.urls._redirect import RedirectError, redirect_target, wire_url
+from robotsgate.urls._redirect import RedirectError, next_hop
 
 if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome, Redirects
     from robotsgate.caching._policy import Policy
     from robotsgate.robotstxt._headers import HeadersLike
+    from robotsgate.urls._origin import Origin
 
 # The headers that tell where a body ends, even if the connection is lost.
 _ENDS = frozenset({"content-length", "transfer-encoding"})
@@ -34,6 +34,7 @@ _LONGEST_URL = 2_048
 
 # The content type has no effect, but may interest the author of the file.
 _KEPT_HEADERS = frozenset({*CACHING_HEADERS, "content-type"})
+_USED_HEADERS = _KEPT_HEADERS | _ENDS | {"location"}
 
 
 class Hops:
@@ -78,9 +79,10 @@ class Hops:
             content_encoding: the value of that header; "" for an archived response,
                 which may have kept the header without the coding.
         """
-        kept = _kept_headers(headers)  # raises if the caller's client is at fault
+        # This raises if the caller's client is at fault.
+        used = headers_named(headers, _USED_HEADERS)
         try:
-            return self._outcome(status, headers, body, content_encoding, kept)
+            return self._outcome(status, used, body, content_encoding)
         except CodingError as unreadable:
             return Failed(
                 kind=FailureKind.CODING,
@@ -93,19 +95,19 @@ class Hops:
     def _outcome(
         self,
         status: int,
-        headers: HeadersLike,
+        headers: list[tuple[str, str]],
         body: bytes,
         content_encoding: str,
-        kept: dict[str, str],
     ) -> Outcome | None:
+        kept = _kept_headers(headers)
         error = None
-        if is_redirect(status):
-            try:
-                url = redirect_target(self.url, _location(headers))
-            except RedirectError as unusable:
-                error = str(unusable)
-            else:
-                return self._follow(url, status, kept)
+        try:
+            hop = next_hop(self.url, status, header_values(headers, "location"))
+        except RedirectError as unusable:
+            error = str(unusable)
+        else:
+            if hop is not None:
+                return self._follow(hop, status, kept)
         if is_success(status):
             if content_encoding and not body:
                 _check_end(headers)
@@ -124,17 +126,17 @@ class Hops:
         )
 
     def _follow(
-        self, url: str, status: int, kept: dict[str, str]
+        self, hop: tuple[Origin, str], status: int, kept: dict[str, str]
     ) -> TooManyRedirects | None:
-        """Continue with `url`, unless that would be a loop or one redirect too many."""
-        next_url = wire_url(url)
-        if next_url in self._statuses:
+        """Continue with `hop`, unless that would be a loop or one redirect too many."""
+        origin, url = hop
+        if url in self._statuses:
             error = f"a redirect loop at {url}"
         elif len(self._statuses) > self._policy.max_redirects:
             error = f"more than {self._policy.max_redirects} redirects"
         else:
-            self.origin, self.url = Origin.from_url(next_url), next_url
-            self._statuses[next_url] = status
+            self.origin, self.url = origin, url
+            self._statuses[url] = status
             return None
         return TooManyRedirects(
             status=status,
@@ -159,17 +161,3 @@ def _check_end(headers: HeadersLike) -> None:
     """
     if not headers_named(headers, _ENDS):
         raise CodingError("the compressed body is cut off before its first byte")
-
-
-def _location(headers: HeadersLike) -> str | None:
-    """The value of the Location header; `None` if there is none.
-
-    Raises:
-        RedirectError: there is more than one Location header, with conflicting values.
-    """
-    locations = set(header_values(headers, "location"))
-    if len(locations) > 1:
-        raise RedirectError(
-            f"a redirect with {len(locations)} different Location headers"
-        )
-    return locations.pop() if locations else None

@@ -19,7 +19,7 @@ from robotsgate.integrations._wrapping import (
     enter_turn,
     is_blocking,
 )
-from robotsgate.urls import Origin, RedirectError, redirect_target, wire_url
+from robotsgate.urls import Origin, RedirectError, next_hop, wire_url
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -30,8 +30,6 @@ __all__ = ["RobotsGet", "robots_get"]
 
 _Response = TypeVar("_Response")
 _Response_co = TypeVar("_Response_co", covariant=True)
-
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 # Some clients escape any other characters, and would then connect to another host.
 _ORIGIN_OF_EACH_CLIENT = re.compile(r"[a-z]+://[0-9a-z._\-\[\]:]+/")
@@ -203,7 +201,11 @@ class _Hops:
         *,
         max_redirects: int,
     ) -> None:
-        self.url = _unambiguous_url(url)
+        self.url = wire_url(url)
+        if not _ORIGIN_OF_EACH_CLIENT.match(self.url):
+            raise InvalidURLError(
+                f"expected an unambiguous host, got {self.url!r}", url=url
+            )
         self.headers = dict(headers or {})
         self._redirects_left = max_redirects
 
@@ -220,14 +222,17 @@ class _Hops:
     def follow(self, response: Any) -> bool:  # noqa: ANN401 (any client's)
         """Move on to the redirect target of `response`; return whether there is one."""
         status = getattr(response, "status_code", None) or response.status
-        if status not in _REDIRECTS or not self._redirects_left:
-            return False
+        location = response.headers.get("location")
         try:
-            location = response.headers.get("location")
-            url = _unambiguous_url(redirect_target(self.url, location))
-        except (RedirectError, InvalidURLError):
+            hop = next_hop(self.url, status, [location or ""])
+        except RedirectError:
             return False
-        if Origin.from_url(url) != Origin.from_url(self.url):
+        if hop is None or not self._redirects_left:
+            return False
+        origin, url = hop
+        if not _ORIGIN_OF_EACH_CLIENT.match(url):
+            return False
+        if origin != Origin.from_url(self.url):
             self.headers = {
                 name: value
                 for name, value in self.headers.items()
@@ -236,15 +241,3 @@ class _Hops:
         self.url = url
         self._redirects_left -= 1
         return True
-
-
-def _unambiguous_url(url: str | URLLike) -> str:
-    """`url` in a form that all clients send unchanged.
-
-    Raises:
-        InvalidURLError: `url` has no origin, or its origin is ambiguous.
-    """
-    sent = wire_url(url)
-    if not _ORIGIN_OF_EACH_CLIENT.match(sent):
-        raise InvalidURLError(f"expected an unambiguous host, got {sent!r}", url=url)
-    return sent

@@ -200,7 +200,7 @@ class WarcResponses(Iterator[tuple[str, ArchivedResponse]]):
             return ArchivedResponse(None, fetched_at=date)
         hops = Hops(origin, policy=self._policy)
         redirects: Sequence[tuple[str, int]] = ()
-        while _is_redirect(response.status) and hops.after(*response) is None:
+        while hops.after(*response) is None:
             following = self._nearest(hops.url, date)
             if following is None:
                 self._tally["unfollowed_redirects"] += 1
@@ -239,7 +239,3 @@ def _date_of(record: WarcRecord) -> float | None:
         return None
     seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
     return seconds if seconds >= 0 else None
-
-
-def _is_redirect(status: int) -> bool:
-    return 300 <= status <= 399  # noqa: PLR2004

@@ -5,14 +5,14 @@ Pure: it does not resolve names or open connections.
 
 from robotsgate.urls._origin import Origin, URLLike, split_url
 from robotsgate.urls._path import readings
-from robotsgate.urls._redirect import RedirectError, redirect_target, wire_url
+from robotsgate.urls._redirect import RedirectError, next_hop, wire_url
 
 __all__ = [
     "Origin",
     "RedirectError",
     "URLLike",
+    "next_hop",
     "readings",
-    "redirect_target",
     "split_url",
     "wire_url",
 ]

@@ -1,4 +1,4 @@
-"""Resolves the target of a redirect (RFC 9110 §10.2.2). Pure.
+"""Decides where a response redirects (RFC 9110 §10.2.2 and §15.4). Pure.
 
 httpx's redirect handling is not used: it reads the entire body, raises on some
 Locations, and follows redirects to other schemes.
@@ -7,10 +7,15 @@ Locations, and follows redirects to other schemes.
 from __future__ import annotations
 
 import re
+from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 from robotsgate.errors import InvalidURLError
-from robotsgate.urls._origin import URLLike, split_url
+from robotsgate.urls._origin import Origin, URLLike, split_url
 from robotsgate.urls._path import resolved
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _MAX_LOCATION_LENGTH = 16_384
 
@@ -23,20 +28,35 @@ _SENT_AS_IT_IS = "!$%&'()*+,-./:;=?@[\\]_|~"
 
 
 class RedirectError(ValueError):
-    """A Location that robotsgate does not follow."""
+    """A redirect without a usable Location."""
 
 
-def redirect_target(url: str, location: str | None) -> str:
-    """The absolute URL that a redirect from `url` leads to.
+def is_redirect(status: int) -> bool:
+    """Whether `status` is a 3xx other than 304, which answers a conditional request."""
+    return 300 <= status <= 399 and status != HTTPStatus.NOT_MODIFIED  # noqa: PLR2004
 
-    It has no userinfo, fragment or dot segments; host and port are normalized as in
-    `Origin`.
+
+def next_hop(
+    url: str, status: int, locations: Iterable[str]
+) -> tuple[Origin, str] | None:
+    """The origin and URL of the next GET; `None` if the response does not redirect.
+
+    Args:
+        url: the URL of the response.
+        status: its status. Any 3xx except 304 redirects, even one that is not
+            understood (RFC 9110 §15.4).
+        locations: the values of its Location headers.
 
     Raises:
-        RedirectError: there is no Location, it is invalid, or its scheme is not http or
-            https.
+        RedirectError: there is no Location, or several different ones, or it is invalid
+            or has a scheme other than http and https.
     """
-    location = (location or "").strip(" \t")
+    if not is_redirect(status):
+        return None
+    values = set(locations)
+    if len(values) > 1:
+        raise RedirectError(f"a redirect with {len(values)} different Location headers")
+    location = next(iter(values), "").strip(" \t")
     if not location:
         raise RedirectError("a redirect without a Location")
     if len(location) > _MAX_LOCATION_LENGTH:
@@ -51,7 +71,7 @@ def redirect_target(url: str, location: str | None) -> str:
         origin, target = split_url(absolute)
     except InvalidURLError as error:
         raise RedirectError(f"a redirect to an invalid Location: {error}") from error
-    return f"{origin}{resolved(target)}"
+    return origin, _sent(origin, target)
 
 
 def wire_url(url: str | URLLike) -> str:
@@ -60,10 +80,7 @@ def wire_url(url: str | URLLike) -> str:
     Raises:
         InvalidURLError: as for `Origin.from_url`.
     """
-    from urllib.parse import quote  # noqa: PLC0415 (few robots.txt redirect)
-
-    origin, target = split_url(url)
-    return f"{origin}{quote(resolved(target), safe=_SENT_AS_IT_IS)}"
+    return _sent(*split_url(url))
 
 
 def absolute_url(url: str, location: str) -> str:
@@ -96,6 +113,12 @@ def absolute_url(url: str, location: str) -> str:
     if query.startswith("?"):
         return f"{start}/{old_path}{query}"
     return f"{start}/{old_target}"
+
+
+def _sent(origin: Origin, target: str) -> str:
+    from urllib.parse import quote  # noqa: PLC0415 (few robots.txt redirect)
+
+    return f"{origin}{quote(resolved(target), safe=_SENT_AS_IT_IS)}"
 
 
 def _cut_query(location: str) -> tuple[str, str]:
