@@ -214,7 +214,7 @@ def test_using_a_name_without_its_extra_says_what_to_install(
         ("requests", "requests"),
         ("scrapy", "scrapy"),
         ("scrapy_playwright", "scrapy"),
-        ("warc", "fastwarc"),
+        ("warc", "fastwarc.warc"),
     ],
 )
 def test_importing_an_integration_without_its_extra_says_what_to_install(

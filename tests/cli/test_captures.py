@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import sys
@@ -15,7 +14,6 @@ from robotsgate.cli._captures import Captures, Responses
 from robotsgate.cli._options import Settings
 from tests.cli.conftest import peak_kib, run_in_shell
 from tests.integrations.warc_files import (
-    chunked,
     http,
     member,
     plain,
@@ -275,28 +273,6 @@ def test_revisit_that_applies_leaves_the_url_undecided(
     assert result.stderr.startswith(f"{file}: 4 captures, 2 unreadable\n")
 
 
-@cases("block", {
-    "gzip": (
-        http(gzip.compress(disallowing("/p")), head=b"Content-Encoding: gzip\r\n"),
-    ),
-    "chunks": (
-        http(
-            chunked(disallowing("/p"), size=3),
-            head=b"Transfer-Encoding: chunked\r\n",
-        ),
-    ),
-})  # fmt: skip
-def test_bodies_are_decoded(
-    program: Callable[..., Result], tmp_path: Path, block: bytes
-) -> None:
-    file = archive(tmp_path, record(f"{_SITE}/robots.txt", block))
-    stdin = f"{_SITE}/p\n{_SITE}/q\n".encode()
-
-    result = program("filter", "-a", "a", "--responses", file, stdin=stdin)
-
-    assert (result.code, result.stdout) == (0, f"{_SITE}/q\n")
-
-
 def test_redirect_target_may_be_in_any_file(
     program: Callable[..., Result], tmp_path: Path
 ) -> None:
@@ -370,7 +346,7 @@ def test_error_is_one_line(
 def test_missing_extra_is_an_error_that_says_what_to_install(
     program: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "fastwarc", None)
+    monkeypatch.setitem(sys.modules, "fastwarc.warc", None)
     monkeypatch.delitem(sys.modules, "robotsgate.integrations.warc", raising=False)
 
     result = program("filter", "-a", "a", "--responses", "x")

@@ -8,7 +8,6 @@ import os
 import pickle
 import subprocess
 import sys
-import time
 import zlib
 from contextlib import suppress
 from datetime import datetime
@@ -44,6 +43,8 @@ if TYPE_CHECKING:
 
 A, B, C = (f"https://{name}.example" for name in "abc")
 AT = datetime.fromisoformat(DAY).timestamp()
+LATER = "2024-05-06T07:08:09Z"
+MUCH_LATER = datetime.fromisoformat(LATER).timestamp()
 ZIPPED_RULES = gzip.compress(RULES)
 GZIP = b"Content-Encoding: gzip\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
@@ -69,14 +70,11 @@ def read(data: bytes) -> tuple[list[tuple[str, ArchivedResponse]], WarcCounts]:
     return list(captures), captures.counts
 
 
-def read_to_damage(
-    data: bytes,
-) -> tuple[list[tuple[str, ArchivedResponse]], WarcCounts]:
-    captures = responses(io.BytesIO(data))
+def read_to_damage(data: bytes) -> list[tuple[str, ArchivedResponse]]:
     pairs = []
     with suppress(DamagedWarcError):
-        pairs.extend(captures)
-    return pairs, captures.counts
+        pairs.extend(responses(io.BytesIO(data)))
+    return pairs
 
 
 def damaged(data: bytes, place: int) -> bytes:
@@ -114,7 +112,7 @@ def test_all_robots_txt_captures_are_read_in_file_order(
         (B, ArchivedResponse(200, (), RULES, (), AT)),
         (A, ArchivedResponse(200, (), b"", (), 1709528767.25)),
     ]
-    assert counts == WarcCounts(records=3, captures=3)
+    assert counts == WarcCounts(captures=3)
 
 
 @pytest.mark.parametrize(
@@ -133,17 +131,16 @@ def test_all_robots_txt_captures_are_read_in_file_order(
     ],
 )
 def test_capture_url_determines_its_origin(url: str, origins: list[str]) -> None:
-    pairs, counts = read(record(url))
+    pairs, _ = read(record(url))
 
     assert [origin for origin, _ in pairs] == origins
-    assert counts.records == 1
 
 
 @pytest.mark.parametrize("kind", ["request", "metadata", "resource", "conversion"])
 def test_other_record_types_are_ignored(kind: str) -> None:
     pairs, counts = read(robots(A, kind=kind))
 
-    assert (pairs, counts) == ([], WarcCounts(records=1))
+    assert (pairs, counts) == ([], WarcCounts())
 
 
 @pytest.mark.parametrize(
@@ -173,9 +170,8 @@ def test_date_is_parsed_or_unknown(date: str, seconds: float | None) -> None:
             chunked(ZIPPED_RULES, size=1), CHUNKED + GZIP, id="chunks of one byte"
         ),
         pytest.param(RULES, b"Content-Length: 12\r\n", id="longer than its length"),
-        pytest.param(
-            RULES, GZIP + CHUNKED + b"Content-Length: 999\r\n", id="already decoded"
-        ),
+        pytest.param(RULES, CHUNKED + b"Content-Length: 99\r\n", id="removed chunks"),
+        pytest.param(RULES, GZIP + b"Content-Length: 99\r\n", id="already decoded"),
         pytest.param(
             RULES,
             b"Content-Encoding: gzip, UTF-8\r\nContent-Encoding: none\r\n",
@@ -259,18 +255,12 @@ def test_start_of_an_error_page_is_kept() -> None:
     assert len(response_to(block).body) == 4_096
 
 
-@pytest.mark.parametrize("size", [512_001, 40 * 2**20])
+@pytest.mark.parametrize("size", [100, 40 * 2**20])
 @pytest.mark.parametrize("headers", [{}, {"WARC_Truncated": "length"}])
 def test_body_beyond_the_limit_counts_as_complete(
     size: int, headers: dict[str, str]
 ) -> None:
-    response = response_to(http(b"x" * size), **headers)
-
-    assert (response.status, len(response.body)) == (200, 512_001)
-
-
-def test_policy_sets_the_body_limit() -> None:
-    data = io.BytesIO(robots(A, http(RULES * 9), WARC_Truncated="length"))
+    data = io.BytesIO(robots(A, http(b"x" * size), **headers))
 
     [(_, response)] = responses(data, policy=Policy(max_body_bytes=99))
 
@@ -278,43 +268,24 @@ def test_policy_sets_the_body_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    "block",
+    "capture",
     [
-        b"",
-        RULES,
-        b"HTTP/1.1 200 OK\r\nA: b",
-        b"HTTP/1.1 2000 OK\r\n\r\n",
-        http(head=b"X: " + b"x" * 200_000 + b"\r\n"),
+        robots(A, b"", date=LATER),
+        robots(A, RULES, date=LATER),
+        robots(A, b"HTTP/1.1 200 OK\r\nA: b\r\n\r", date=LATER),
+        robots(A, b"HTTP/1.1 2000 OK\r\n\r\n", date=LATER),
+        robots(A, http(head=b"X: " + b"x" * 200_000 + b"\r\n"), date=LATER),
+        robots(A, http(b""), kind="revisit", date=LATER),
     ],
+    ids=["empty", "no HTTP", "cut off", "invalid status", "long head", "revisit"],
 )
-def test_capture_without_a_response_is_counted_and_answers_none(block: bytes) -> None:
-    pairs, counts = read(robots(A, block) + robots(B))
+def test_unreadable_capture_is_counted_and_answers_none(capture: bytes) -> None:
+    """An older capture may be outdated, and a revisit has no body of its own."""
+    pairs, counts = read(robots(A) + capture + robots(B))
 
-    assert pairs[0] == (A, ArchivedResponse(None, fetched_at=AT))
+    assert pairs[1] == (A, ArchivedResponse(None, fetched_at=MUCH_LATER))
     assert RobotsArchive(dict(pairs).get).can_fetch("Bot", f"{A}/public") is None
-    assert counts == WarcCounts(records=2, captures=2, unreadable=1)
-
-
-LATER = "2024-05-06T07:08:09Z"
-
-
-@pytest.mark.parametrize("status", [b"HTTP/1.1 200 OK", b"HTTP/1.1 404 X"])
-def test_revisit_is_unreadable(status: bytes) -> None:
-    """An empty body would allow everything, and an older capture may be outdated."""
-    refers = {
-        "WARC_Refers_To_Target_URI": f"{A}/robots.txt",
-        "WARC_Refers_To_Date": DAY,
-    }
-    block = http(b"", status=status)
-
-    pairs, counts = read(
-        robots(A) + robots(A, block, kind="revisit", date=LATER, **refers)
-    )
-
-    later = datetime.fromisoformat(LATER).timestamp()
-    assert pairs[1] == (A, ArchivedResponse(None, fetched_at=later))
-    assert RobotsArchive(dict(pairs).get).can_fetch("Bot", f"{A}/private") is None
-    assert counts == WarcCounts(records=2, captures=2, unreadable=1)
+    assert counts == WarcCounts(captures=3, unreadable=1)
 
 
 @pytest.mark.parametrize("file", [plain, zipped])
@@ -337,15 +308,7 @@ def test_redirect_is_followed_wherever_its_target_is_in_the_file(
         ),
         B: ArchivedResponse(200, (), RULES, (second,), fetched_at=AT),
     }
-    assert counts == WarcCounts(records=3, captures=2)
-
-
-def test_redirect_target_at_another_path_is_not_a_capture_itself() -> None:
-    pairs, _ = read(
-        redirect("http://a.example/robots.txt", f"{A}/r.txt") + record(f"{A}/r.txt")
-    )
-
-    assert [origin for origin, _ in pairs] == ["http://a.example"]
+    assert counts == WarcCounts(captures=2)
 
 
 def test_redirect_leads_to_the_capture_nearest_in_time() -> None:
@@ -414,13 +377,12 @@ def test_redirect_into_a_shared_member_never_gets_the_wrong_record() -> None:
     assert bodies == [b"#0", b"", b"#2", b"", b"#4", b""]
 
 
-def test_redirect_within_one_long_member_is_not_followed() -> None:
-    pages = [record(f"{A}/{n}", http(os.urandom(100_000))) for n in range(4)]
+def test_record_whose_head_begins_in_another_member_is_no_target() -> None:
+    target = record(f"{A}/r")
 
-    pairs, counts = read(zipped_together(*pages, redirect(f"{A}/robots.txt", "/3")))
+    pairs, _ = read(zipped(target[:20], target[20:], redirect(f"{A}/robots.txt", "/r")))
 
-    assert [(o, r.status) for o, r in pairs] == [(A, 301)]
-    assert counts == WarcCounts(records=5, captures=1, unfollowed_redirects=1)
+    assert [response.status for _, response in pairs] == [301]
 
 
 def test_redirect_in_a_zstd_file_is_not_followed() -> None:
@@ -430,7 +392,7 @@ def test_redirect_in_a_zstd_file_is_not_followed() -> None:
     pairs, counts = read(data)
 
     assert [response.status for _, response in pairs] == [301]
-    assert counts == WarcCounts(records=2, captures=1, unfollowed_redirects=1)
+    assert counts == WarcCounts(captures=1, unfollowed_redirects=1)
 
 
 def test_pipe_is_read_like_a_file() -> None:
@@ -441,6 +403,9 @@ def test_pipe_is_read_like_a_file() -> None:
 
 @cases("data offset reason", {
     "garbage after a member": (zipped(_FIRST) + b"garbage", len(zipped(_FIRST)), ""),
+    "a member of garbage": (
+        zipped(_FIRST, b"x" * 40_000, _SECOND), len(zipped(_FIRST)), "header"
+    ),
     "a member cut off": (
         zipped(_FIRST) + zipped(_SECOND)[:-1], len(zipped(_FIRST)), "cut off"
     ),
@@ -478,14 +443,11 @@ def test_pipe_is_read_like_a_file() -> None:
         _FIRST + robots(B, length=10**18) + _SECOND, len(_FIRST), "cut off"
     ),
     "a length of 4,000 digits": (
-        _FIRST + robots(B, length=10**3999) + _SECOND, len(_FIRST), "Content-Length"
-    ),
-    "a negative length": (
-        _FIRST + robots(B, length=-1) + _SECOND, len(_FIRST), "Content-Length"
+        _FIRST + robots(B, length=10**3999) + _SECOND, len(_FIRST), "no valid length"
     ),
     "no length": (
         _FIRST + _SECOND.replace(b"Content-Length", b"X"),
-        len(_FIRST), "Content-Length",
+        len(_FIRST), "no valid length",
     ),
     "a gzip member after plain records": (
         _FIRST + _SECOND + zipped(_SECOND), len(_FIRST), "Invalid"
@@ -493,39 +455,31 @@ def test_pipe_is_read_like_a_file() -> None:
     "garbage after zstd": (
         in_zstd(_FIRST, _SECOND) + bytes(99), len(in_zstd(_FIRST)), ""
     ),
+    "XML": (b"<Error>AccessDenied</Error>", 0, "Invalid"),
+    "a gzip file of another kind": (zipped(b"x\n" * 9), 0, "Invalid"),
+    "a short gzip file": (b"\x1f\x8b", 0, "cut off"),
+    "a WACZ file": (b"PK\x03\x04", 0, "Invalid"),
 })  # fmt: skip
 def test_file_ends_at_the_first_damage(data: bytes, offset: int, reason: str) -> None:
     """A record is only used if the file is intact up to the next one."""
     captures = responses(io.BytesIO(data))
 
-    assert next(captures)[0] == A
+    if offset:
+        assert next(captures)[0] == A
     with pytest.raises(
         DamagedWarcError, match=f"at byte {offset}: .*{reason}"
     ) as error:
         next(captures)
 
-    assert error.value.counts == captures.counts == WarcCounts(records=1, captures=1)
     copy = pickle.loads(pickle.dumps(error.value))  # noqa: S301 (our own)
-    assert (str(copy), copy.offset, copy.counts) == (
-        str(error.value), offset, captures.counts
-    )  # fmt: skip
+    assert (str(copy), copy.offset) == (str(error.value), offset)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param(b"", id="empty"),
-        pytest.param(b"\r\n", id="line ending"),
-        pytest.param(b"garbage", id="garbage"),
-        pytest.param(b"garbage" * 20_000, id="long garbage"),
-        pytest.param(b"WARC/1.0\r\nX: " + b"x" * 40_000, id="endless head"),
-    ],
-)
-def test_intact_member_without_a_record_is_skipped_and_counted(content: bytes) -> None:
-    pairs, counts = read(zipped(robots(A), content, robots(B), content))
+def test_member_without_content_is_skipped() -> None:
+    """The reader of fastwarc ends there."""
+    pairs, _ = read(zipped(robots(A), b"", b"\r\n", robots(B), b""))
 
     assert [origin for origin, _ in pairs] == [A, B]
-    assert counts == WarcCounts(records=2, captures=2, members_without_record=2)
 
 
 @pytest.mark.parametrize("file", [plain, zipped, zipped_together, stored])
@@ -533,9 +487,7 @@ def test_page_in_a_record_cut_off_forges_no_capture(file: Callable[..., bytes]) 
     """The reader once looked for the next record inside the page."""
     forged = b"\n" + robots(B) + member(robots(B))
 
-    pairs, counts = read_to_damage(file(record(f"{A}/", http(forged)))[:-5])
-
-    assert (pairs, counts) == ([], WarcCounts())
+    assert read_to_damage(file(record(f"{A}/", http(forged)))[:-5]) == []
 
 
 @pytest.mark.parametrize("file", [plain, zipped, zipped_together, stored])
@@ -555,37 +507,17 @@ def test_file_cut_off_anywhere_has_no_other_captures(
         (B, ArchivedResponse(301, {"Location": "/r"}, b"", (), AT)),
     ]
     for length in range(len(data)):
-        pairs, _ = read_to_damage(data[:length])
+        pairs = read_to_damage(data[:length])
 
         assert all(pair in whole for pair in pairs), length
-
-
-def test_false_records_in_damaged_data_take_no_time() -> None:
-    """This once took half a minute."""
-    heads = b"\nWARC/1.0\r\n" * 100_000
-    began_at = time.process_time()
-
-    pairs, _ = read_to_damage(robots(A) + record(f"{A}/", http(heads))[:-9])
-
-    assert [origin for origin, _ in pairs] == [A]
-    assert time.process_time() - began_at < 1
 
 
 def test_redirect_never_leads_behind_the_damage() -> None:
     data = zipped(redirect(f"{A}/robots.txt", "/r"), record(f"{A}/r"))
 
-    pairs, counts = read_to_damage(data[:-1])
+    pairs = read_to_damage(data[:-1])
 
     assert [response.status for _, response in pairs] == [301]
-    assert counts.unfollowed_redirects == 1
-
-
-def test_redirect_to_a_capture_before_damage_is_followed() -> None:
-    data = zipped(redirect(f"{A}/robots.txt", "/r"), record(f"{A}/r")) + b"\0" * 99
-
-    pairs, _ = read_to_damage(data)
-
-    assert [(origin, response.status) for origin, response in pairs] == [(A, 200)]
 
 
 @pytest.mark.parametrize("file", [plain, zipped])
@@ -598,19 +530,6 @@ def test_read_error_is_raised_unchanged(file: Callable[..., bytes]) -> None:
 
     with pytest.raises(OSError, match="the disk fails"):
         list(responses(Failing(file(robots(A)))))
-
-
-@cases("data reason", {
-    "XML": (b"<Error>AccessDenied</Error>", "Invalid"),
-    "a short file": (b"x", "Invalid"),
-    "a short gzip file": (b"\x1f\x8b", "cut off"),
-    "a gzip file of another kind": (zipped(b"x", b"y"), "no gzip member contains"),
-    "an ARC file": (b"filedesc://a.arc 0.0.0.0 20240102030405 text/plain 9\n", "Inv"),
-    "a WACZ file": (b"PK\x03\x04", "ZIP file, such as a WACZ"),
-})  # fmt: skip
-def test_file_other_than_warc_raises(data: bytes, reason: str) -> None:
-    with pytest.raises(DamagedWarcError, match=f"at byte 0: .*{reason}"):
-        read(data)
 
 
 def test_empty_file_has_no_captures() -> None:
@@ -639,28 +558,6 @@ def test_iterator_starts_at_the_current_position_and_leaves_the_file_open() -> N
     assert not file.closed
     with pytest.raises(FileNotFoundError):
         responses("missing.warc.gz")
-
-
-def test_archive_answers_as_of_a_date_between_two_snapshots(tmp_path: Path) -> None:
-    path = tmp_path / "robots.warc.gz"
-    gone = http(b"", status=b"HTTP/1.1 404 Not Found")
-    path.write_bytes(zipped(robots(A), robots(A, gone, date=LATER)))
-
-    def archive(as_of: str) -> RobotsArchive:
-        end = datetime.fromisoformat(as_of).timestamp()
-        archived = {
-            origin: response
-            for origin, response in responses(path)
-            if response.fetched_at is not None and response.fetched_at <= end
-        }
-        return RobotsArchive(archived.get)
-
-    url = f"{A}/private"
-    answers = [
-        archive(f"2024-0{month}-01T00:00:00Z").can_fetch("Bot", url)
-        for month in (1, 3, 6)
-    ]
-    assert answers == [None, False, True]
 
 
 def test_code_in_the_guide_reads_several_files(

@@ -527,7 +527,7 @@ def captures(file: BinaryIO, error: DamagedWarcError) -> None:
     with responses(Path("a.warc.gz")) as opened:
         assert_type(dict(opened), dict[str, ArchivedResponse])
     assert_type(responses(file, policy=Policy()), WarcResponses)
-    assert_type([responses("a").counts, error.counts], list[WarcCounts])
+    assert_type(responses("a").counts, WarcCounts)
     assert_type(error.offset, int)
     responses(b"a")  # type: ignore[arg-type]
 

@@ -283,10 +283,8 @@ def _end_of(
 
 def _text_of(counts: WarcCounts) -> str:
     """The counts as one human-readable line, omitting zeros."""
-    numbers = asdict(counts)
-    del numbers["records"]
     return ", ".join(
         f"{number:,} {name.replace('_', ' ')}"
-        for name, number in numbers.items()
+        for name, number in asdict(counts).items()
         if number or name == "captures"
     )
