@@ -14,6 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from robotsgate.archive._response import ArchivedResponse, archived_outcome
+from robotsgate.archive._selection import NO_DATE, date_of
 from robotsgate.caching._attempt import entry_after
 from robotsgate.caching._entry import PlainBody
 from robotsgate.caching._live import LiveOrigins
@@ -47,9 +48,6 @@ if TYPE_CHECKING:
     from robotsgate.urls._origin import URLLike
 
 _OK = 200
-
-# The date assumed for a response without a known date: earlier than any real date.
-_NO_DATE = -1.0
 
 
 class RobotsArchive:
@@ -194,7 +192,7 @@ class RobotsArchive:
         verdict = rules.explain(standing, question, policy=self._policy)
         date = verdict.fetched_at
         return replace(
-            verdict, fetched_at=None if date == _NO_DATE else date, fresh_until=None
+            verdict, fetched_at=None if date == NO_DATE else date, fresh_until=None
         )
 
     def refused_agents(
@@ -313,7 +311,7 @@ class RobotsArchive:
                     self._not_archived.clear()
                 self._not_archived.add(key)
             return None
-        now = _NO_DATE if response.fetched_at is None else response.fetched_at
+        now = date_of(response)
         outcome = archived_outcome(
             origin, response, find=self._response, policy=self._policy
         )

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from robotsgate.archive._response import ArchivedResponse
 
-# A capture without a date sorts before all others.
-_NO_DATE = -1.0
+NO_DATE = -1.0
+"""The date of a response without one: earlier than any real date."""
 
 
 def last_capture(
@@ -43,8 +43,8 @@ def last_capture(
         One of `captures`, or `None` if there are none to choose from.
     """
     in_order = sorted(
-        (one for one in captures if as_of is None or 0 <= _date(one) <= as_of),
-        key=_date,
+        (one for one in captures if as_of is None or 0 <= date_of(one) <= as_of),
+        key=date_of,
     )
     if not in_order:
         return None
@@ -57,14 +57,15 @@ def last_capture(
     answer = next(answers, last)
     is_copy = (
         _access(answer, policy) is AccessResult.SUCCESSFUL
-        and _date(last) - _date(answer) <= policy.stale_window
+        and date_of(last) - date_of(answer) <= policy.stale_window
     )
     keeps_copies = policy.stale_window > 0 and policy.outage_grace == 0
     return answer if is_copy and keeps_copies else last
 
 
-def _date(capture: ArchivedResponse) -> float:
-    return _NO_DATE if capture.fetched_at is None else capture.fetched_at
+def date_of(capture: ArchivedResponse) -> float:
+    """When `capture` was fetched, in epoch seconds, or `NO_DATE`."""
+    return NO_DATE if capture.fetched_at is None else capture.fetched_at
 
 
 def _access(capture: ArchivedResponse, policy: Policy) -> AccessResult | None:
