@@ -197,23 +197,6 @@ def archived(
     return ArchivedResponse(status, headers, body, fetched_at=NOW)
 
 
-@pytest.mark.parametrize("policy", PRESETS.values(), ids=PRESETS)
-@pytest.mark.parametrize(
-    "body", [RULES, BODIES["a not-found page"]], ids=["rules", "a not-found page"]
-)
-def test_every_status_means_the_same_as_in_a_live_checker(
-    policy: Policy, body: bytes
-) -> None:
-    responses = {
-        f"https://status{status}.example": archived(status, body)
-        for status in (*range(100, 600), 600, 999)
-    }
-
-    assert_archive_agrees(
-        responses, [(AGENT, f"{origin}/private") for origin in responses], policy=policy
-    )
-
-
 LOCATIONS = (
     *(None, "", "/robots.txt", "robots.txt?a", "elsewhere", "ftp://example.com/", "\0"),
     *(f"{origin}/robots.txt" for origin in ORIGINS),
