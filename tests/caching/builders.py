@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from robotsgate.caching._attempt import entry_after
 from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody
-from robotsgate.caching._outcome import (
-    AccessResult,
-    Answered,
-    Failed,
-    FailureKind,
-    TooManyRedirects,
-)
+from robotsgate.caching._outcome import AccessResult, FailureKind, Outcome
 from robotsgate.caching._policy import Policy
-
-if TYPE_CHECKING:
-    from robotsgate.caching._outcome import Outcome
 
 MINUTE = 60.0
 HOUR = 3_600.0
@@ -46,24 +37,28 @@ def answered(
     body: bytes | None = None,
     is_wall: bool = False,
     **headers: str,
-) -> Answered:
+) -> Outcome:
     """A response; a 200 has `RULES` by default, and `cache_control` is a header."""
     if body is None:
         body = RULES if status == 200 else b""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answered(status=status, headers=named, body=body, is_wall=is_wall)
+    return Outcome(status=status, headers=named, body=body, is_wall=is_wall)
 
 
-def failed(kind: FailureKind = FailureKind.CONNECT) -> Failed:
+def failed(kind: FailureKind = FailureKind.CONNECT) -> Outcome:
     """A fetch that ended without a response."""
-    return Failed(kind=kind, error=f"failed: {kind.value}")
+    return Outcome(failure=kind, error=f"failed: {kind.value}")
 
 
-def too_many_redirects(status: int | None = 302, **headers: str) -> TooManyRedirects:
+def too_many_redirects(status: int = 302, **headers: str) -> Outcome:
     """A redirect that was not followed."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return TooManyRedirects(
-        status=status, headers=named, error="a sixth redirect", redirects=HOPS
+    return Outcome(
+        status=status,
+        headers=named,
+        redirects=HOPS,
+        error="a sixth redirect",
+        has_too_many_redirects=True,
     )
 
 

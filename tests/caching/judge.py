@@ -13,17 +13,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from robotsgate.caching._in_force import Effect
-from robotsgate.caching._outcome import (
-    AccessResult,
-    Answered,
-    Failed,
-    FailureKind,
-    TooManyRedirects,
-)
+from robotsgate.caching._outcome import AccessResult, FailureKind, Outcome
 from robotsgate.caching._policy import AfterUnreachableLimit
 
 if TYPE_CHECKING:
-    from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._policy import Policy
 
 DAY = 86_400.0
@@ -90,10 +83,10 @@ class Meaning(NamedTuple):
 
 def meaning(outcome: Outcome, history: History | None, policy: Policy) -> Meaning:
     """The table of design.md §4.1."""
-    if isinstance(outcome, Failed):
-        if outcome.kind is FailureKind.ADDRESS_REFUSED:
+    if outcome.failure is not None:
+        if outcome.failure is FailureKind.ADDRESS_REFUSED:
             return Meaning(AccessResult.REFUSED)
-        assert outcome.kind is not FailureKind.LOCAL, "that is not an attempt"
+        assert outcome.failure is not FailureKind.LOCAL, "that is not an attempt"
         return Meaning(
             AccessResult.UNREACHABLE,
             is_evidence=policy.after_unreachable_limit in NETWORK_COUNTS,
@@ -102,7 +95,7 @@ def meaning(outcome: Outcome, history: History | None, policy: Policy) -> Meanin
     status = outcome.status
     assert status is not None
     has_copy = history is not None and history.access is AccessResult.SUCCESSFUL
-    if isinstance(outcome, TooManyRedirects):
+    if outcome.has_too_many_redirects:
         access = policy.on_too_many_redirects
     elif 200 <= status < 300 and status != 206 and not outcome.is_wall:
         access = AccessResult.SUCCESSFUL
@@ -116,10 +109,9 @@ def meaning(outcome: Outcome, history: History | None, policy: Policy) -> Meanin
         access = AccessResult.UNAVAILABLE
     else:
         access = AccessResult.UNREACHABLE
-    is_wall = isinstance(outcome, Answered) and outcome.is_wall
     return Meaning(
         access,
-        is_evidence=status not in {407, 429} and not is_wall,
+        is_evidence=status not in {407, 429} and not outcome.is_wall,
         has_response=status != 407,
         asks_to_wait=status in {429, 503},
     )
@@ -368,7 +360,7 @@ def _rank(said: Said | None, now: float) -> tuple[bool, bool, float]:
     return True, said.at <= now + LARGEST_SKEW, said.at
 
 
-def _is_missing_page(outcome: Answered) -> bool:
+def _is_missing_page(outcome: Outcome) -> bool:
     is_named = b"<title>Page Not Found</title>" in outcome.body
     return is_named and outcome.status == 500 and "retry-after" not in outcome.headers
 

@@ -7,13 +7,7 @@ from typing import Any
 import pytest
 
 from robotsgate.caching._access_result import access_result, is_evidence, is_wall
-from robotsgate.caching._outcome import (
-    AccessResult,
-    Failed,
-    FailureKind,
-    Outcome,
-    fault,
-)
+from robotsgate.caching._outcome import AccessResult, FailureKind, Outcome, fault
 from robotsgate.caching._policy import Policy
 from tests.tables import cases
 
@@ -67,17 +61,11 @@ ROWS: dict[str, Row] = {
         UNREACHABLE,
         {},
     ),
-    **{
-        f"too many redirects, {name}, are unavailable except under strict": (
-            outcome,
-            UNAVAILABLE,
-            {"strict": UNREACHABLE},
-        )
-        for name, outcome in {
-            "the last status known": too_many_redirects(),
-            "not reported by the caller's client": too_many_redirects(None),
-        }.items()
-    },
+    "too many redirects are unavailable except under strict": (
+        too_many_redirects(),
+        UNAVAILABLE,
+        {"strict": UNREACHABLE},
+    ),
     **{
         f"{kind.value} failure is unreachable": (failed(kind), UNREACHABLE, {})
         for kind in FailureKind
@@ -154,7 +142,6 @@ def test_policy_field_sets_the_access_result(
     *[(answered(status), True, True) for status in (103, 206, 304, 500, 503, 600)],
     (too_many_redirects(), True, True), (answered(407), False, False),
     (answered(429), False, False), (answered(202, is_wall=True), False, False),
-    (too_many_redirects(None), False, True),
     *[(failed(kind), False, True) for kind in FailureKind],
     (fault(LookupError("a bug"), ()), False, False),
 ], ids=str)  # fmt: skip
@@ -184,7 +171,7 @@ def test_wall_is_a_noncommittal_response_without_rules(
 
 
 def test_comparing_failures_ignores_their_cause() -> None:
-    one = Failed(kind=FailureKind.TLS, error="expired", cause=OSError("one"))
-    other = Failed(kind=FailureKind.TLS, error="expired", cause=OSError("other"))
+    one = Outcome(failure=FailureKind.TLS, error="expired", cause=OSError("one"))
+    other = Outcome(failure=FailureKind.TLS, error="expired", cause=OSError("other"))
 
     assert one == other

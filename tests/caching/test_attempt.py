@@ -9,13 +9,7 @@ import pytest
 
 from robotsgate.caching._attempt import entry_after, entry_meanwhile
 from robotsgate.caching._freshness import refusal_lifetime
-from robotsgate.caching._outcome import (
-    AccessResult,
-    Answered,
-    Failed,
-    FailureKind,
-    Outcome,
-)
+from robotsgate.caching._outcome import AccessResult, FailureKind, Outcome
 from robotsgate.caching._policy import AfterUnreachableLimit, Policy
 from tests.tables import cases
 
@@ -63,7 +57,7 @@ def outage_of(known: Entry) -> Outage:
 
 
 def test_file_is_cached_for_its_freshness_lifetime() -> None:
-    outcome = Answered(
+    outcome = Outcome(
         status=203,
         headers={"cache-control": "max-age=7200"},
         body=RULES,
@@ -125,7 +119,7 @@ def test_entry_has_the_policys_terms() -> None:
 
 
 def test_long_error_is_truncated() -> None:
-    known = attempt(None, Failed(kind=FailureKind.PROTOCOL, error="x" * 100_000))
+    known = attempt(None, Outcome(failure=FailureKind.PROTOCOL, error="x" * 100_000))
 
     assert outage_of(known).error == "x" * 300 + "…"
 
@@ -147,7 +141,7 @@ def test_not_found_page_is_unavailable_unless_there_is_a_usable_copy(
 
 
 @cases("outcome expected", {
-    "a status": (Answered(status=500, redirects=HOPS, error="no Location"),
+    "a status": (Outcome(status=500, redirects=HOPS, error="no Location"),
         outage(NOW, redirects=HOPS, error="no Location")),
     "no response": (failed(FailureKind.TIMEOUT), no_evidence(NOW, status=None,
         failure=FailureKind.TIMEOUT, error="failed: timeout")),

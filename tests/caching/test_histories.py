@@ -12,12 +12,7 @@ from robotsgate.caching._attempt import entry_after, entry_meanwhile
 from robotsgate.caching._entry import BackOff, current_until_for, keep_until, usable
 from robotsgate.caching._in_force import Effect, in_force
 from robotsgate.caching._merge import merge
-from robotsgate.caching._outcome import (
-    AccessResult,
-    Answered,
-    FailureKind,
-    TooManyRedirects,
-)
+from robotsgate.caching._outcome import AccessResult, FailureKind, Outcome
 from robotsgate.caching._policy import AfterUnreachableLimit, Policy
 
 from . import judge
@@ -26,7 +21,6 @@ from .builders import NOW as START
 
 if TYPE_CHECKING:
     from robotsgate.caching._entry import Entry
-    from robotsgate.caching._outcome import Outcome
 
     from .judge import History
 
@@ -57,10 +51,10 @@ OUTCOMES: list[Outcome] = [
     *(answered(status) for status in (206, 304, 407, 410, 503, 600)),
     *(answered(status, retry_after="86400") for status in (429, 500, 503)),
     answered(503, retry_after="120"), answered(500, retry_after="7776000"),
-    Answered(status=500, body=b"<title>Page Not Found</title>"),
-    Answered(status=200, headers={"cache-control": "max-age=604800"}),
-    Answered(status=404, headers={"cache-control": "no-store"}),
-    TooManyRedirects(status=302, error="a loop"),
+    Outcome(status=500, body=b"<title>Page Not Found</title>"),
+    Outcome(status=200, headers={"cache-control": "max-age=604800"}),
+    Outcome(status=404, headers={"cache-control": "no-store"}),
+    Outcome(has_too_many_redirects=True, status=302, error="a loop"),
 ]  # fmt: skip
 FAILURES: list[Outcome] = [BROKEN, BROKEN, BROKEN, DEAD, TOO_MANY, answered(503)]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from robotsgate.caching._outcome import Answered, Failed, FailureKind
+from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.cli._findings import Finding, about_answer
 from robotsgate.urls import Origin
 from tests.servers.answers import Raw, Reply
@@ -17,7 +17,6 @@ from tests.tables import cases
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from robotsgate.caching._outcome import Outcome
     from tests.cli.conftest import Result
     from tests.servers.loopback import Answer, LoopbackServer
 
@@ -191,9 +190,9 @@ def test_response_without_a_file_is_an_error_that_says_why(
     )
 
 
-def _answer(*redirects: str, status: int = 200, **headers: str) -> Answered:
+def _answer(*redirects: str, status: int = 200, **headers: str) -> Outcome:
     extra = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answered(
+    return Outcome(
         status=status,
         headers={"content-type": "text/plain"} | extra,
         redirects=tuple((url, 301) for url in redirects),
@@ -220,12 +219,12 @@ _ANSWERS: dict[str, tuple[Outcome, list[str]]] = {
         _answer("http://www.example.com/", "http://a.test/", "http://b.test/"),
         ["foreign-redirect"],
     ),
-    "a failure": (Failed(kind=FailureKind.TLS, error="no"), []),
+    "a failure": (Outcome(failure=FailureKind.TLS, error="no"), []),
 }
 
 
 def _findings(outcome: Outcome, origin: Origin = _ORIGIN) -> list[Finding]:
-    has_response = isinstance(outcome, Answered)
+    has_response = outcome.failure is None
     return about_answer(
         origin,
         status=outcome.status if has_response else None,
@@ -246,7 +245,7 @@ def test_response_has_the_expected_findings(outcome: Outcome, codes: list[str]) 
 def test_ftp_response_is_not_judged_as_http(status: int) -> None:
     origin = Origin.from_url("ftp://example.com/")
 
-    assert _findings(Answered(status=status), origin) == []
+    assert _findings(Outcome(status=status), origin) == []
 
 
 def test_page_lists_every_finding_about_responses_with_its_severity() -> None:

@@ -199,7 +199,7 @@ def test_exception_becomes_a_failure_of_its_kind(
 ) -> None:
     outcome = outcome_of(error, redirects=HOPS, deadline=2.5)
 
-    assert outcome.kind is kind
+    assert outcome.failure is kind
     assert outcome.error.startswith(text)
     assert outcome.redirects == HOPS
     assert outcome.cause is error
@@ -236,7 +236,7 @@ def test_exception_of_each_library_becomes_a_failure_of_its_kind(
 
     outcome = outcome_of(getattr(library, name)("why"), redirects=(), deadline=1.0)
 
-    assert (outcome.kind, outcome.error) == (kind, f"{name}: why")
+    assert (outcome.failure, outcome.error) == (kind, f"{name}: why")
 
 
 def test_cycle_of_causes_ends() -> None:
@@ -245,7 +245,7 @@ def test_cycle_of_causes_ends() -> None:
 
     outcome = outcome_of(error, redirects=(), deadline=30)
 
-    assert outcome.kind is FailureKind.CONNECT
+    assert outcome.failure is FailureKind.CONNECT
     assert outcome.error == "ConnectError"
 
 
@@ -255,7 +255,7 @@ def test_long_chain_of_causes_is_followed_only_part_of_the_way() -> None:
 
     outcome = outcome_of(error, redirects=(), deadline=30)
 
-    assert outcome.kind is FailureKind.TRANSFER
+    assert outcome.failure is FailureKind.TRANSFER
 
 
 def test_large_group_of_causes_is_followed_only_part_of_the_way() -> None:
@@ -263,7 +263,7 @@ def test_large_group_of_causes_is_followed_only_part_of_the_way() -> None:
 
     outcome = outcome_of(caused(httpx.ReadError(""), group), redirects=(), deadline=30)
 
-    assert outcome.kind is FailureKind.TRANSFER
+    assert outcome.failure is FailureKind.TRANSFER
 
 
 def test_exception_that_the_caller_was_handling_is_not_a_cause() -> None:
@@ -277,7 +277,7 @@ def test_exception_that_the_caller_was_handling_is_not_a_cause() -> None:
         except httpx.RemoteProtocolError as error:
             outcome = outcome_of(error, redirects=(), deadline=1.0, outer=outer)
 
-    assert outcome.kind is FailureKind.PROTOCOL
+    assert outcome.failure is FailureKind.PROTOCOL
     assert outcome.error == "RemoteProtocolError: illegal status line"
 
 

@@ -16,7 +16,7 @@ from robotsgate import (
     FailureKind,
     FetchedResponse,
 )
-from robotsgate.caching._outcome import Answered, Failed
+from robotsgate.caching._outcome import Outcome
 from robotsgate.fetching._fetcher import is_own_request
 from robotsgate.fetching._robots_fetch import sender_for
 from tests.fetching.fetches import RULES, USER_AGENT, Followed, fetched
@@ -63,7 +63,7 @@ async def test_fetcher_is_called_with_url_headers_and_limit() -> None:
 
     outcome = await fetched("http://a.test:8080", client=fetcher)
 
-    assert outcome == Answered(status=200, body=RULES)
+    assert outcome == Outcome(status=200, body=RULES)
     assert fetcher.calls == [
         (
             "http://a.test:8080/robots.txt",
@@ -84,39 +84,39 @@ async def test_redirect_from_a_fetcher_is_followed_to_an_encoded_url() -> None:
 
     outcome = await fetched("http://a.test", client=fetcher)
 
-    assert outcome == Answered(status=200, body=RULES, redirects=Followed(1))
+    assert outcome == Outcome(status=200, body=RULES, redirects=Followed(1))
     assert fetcher.calls[1][0] == "http://xn--bcher-kva.test/a%20b"
 
 
 GZIPPED = gzip.compress(RULES)
 PAGE = b"<title>Not found</title>"
-RESPONSES: dict[str, tuple[FetchedResponse, Answered | Failed]] = {
+RESPONSES: dict[str, tuple[FetchedResponse, Outcome]] = {
     "a coded body": (
         response(body=GZIPPED, Content_Encoding="gzip"),
-        Answered(status=200, body=RULES),
+        Outcome(status=200, body=RULES),
     ),
     "a body that the client has decoded": (
         response(body=RULES, Content_Encoding="gzip", is_decoded=True),
-        Answered(status=200, body=RULES),
+        Outcome(status=200, body=RULES),
     ),
     "a body that is too long": (
         response(body=b"x" * 999_999, Age="5"),
-        Answered(status=200, body=b"x" * 512_001, headers={"age": "5"}),
+        Outcome(status=200, body=b"x" * 512_001, headers={"age": "5"}),
     ),
     "a body that is too long, decoded": (
         response(body=b"x" * 999_999, is_decoded=True),
-        Answered(status=200, body=b"x" * 512_001),
+        Outcome(status=200, body=b"x" * 512_001),
     ),
     "a body that does not fit its coding": (
         response(body=RULES, Content_Encoding="gzip"),
-        Failed(kind=FailureKind.CODING, error=ANY),
+        Outcome(failure=FailureKind.CODING, error=ANY),
     ),
-    "an error page": (response(500, PAGE), Answered(status=500, body=PAGE)),
+    "an error page": (response(500, PAGE), Outcome(status=500, body=PAGE)),
     "an error page that does not fit its coding": (
         response(500, PAGE, Content_Encoding="gzip"),
-        Answered(status=500),
+        Outcome(status=500),
     ),
-    "a page for a missing file": (response(404, PAGE), Answered(status=404)),
+    "a page for a missing file": (response(404, PAGE), Outcome(status=404)),
 }
 
 
@@ -137,8 +137,8 @@ async def test_address_in_a_redirect_is_refused_before_a_fetcher_connects() -> N
 
     outcome = await fetched("http://a.test", client=fetcher)
 
-    assert outcome == Failed(
-        kind=FailureKind.ADDRESS_REFUSED, error=ANY, redirects=Followed(1)
+    assert outcome == Outcome(
+        failure=FailureKind.ADDRESS_REFUSED, error=ANY, redirects=Followed(1)
     )
     assert len(fetcher.calls) == 1
 

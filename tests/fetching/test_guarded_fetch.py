@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from robotsgate import AddressGuard, FailureKind, Policy, RobotsChecker
-from robotsgate.caching._outcome import Answered, Failed
+from robotsgate.caching._outcome import Outcome
 from robotsgate.fetching import counts_as_public
 from robotsgate.testing import FakeSite
 from tests.fetching.fetches import RULES, Followed, fetched
@@ -43,7 +43,7 @@ async def test_redirect_between_public_addresses_is_followed(serve: Serve) -> No
 
     outcome = await fetched("http://a.test", client=board.client())
 
-    assert outcome == Answered(status=200, body=RULES, redirects=Followed(1))
+    assert outcome == Outcome(status=200, body=RULES, redirects=Followed(1))
     assert board.dialled == [PUBLIC, OTHER_PUBLIC]
 
 
@@ -57,7 +57,7 @@ async def test_name_is_resolved_once_per_hop_and_that_address_is_dialled(
 
     outcome = await fetched("http://a.test", client=board.client(), policy=policy)
 
-    assert outcome == Answered(status=200, body=RULES)
+    assert outcome == Outcome(status=200, body=RULES)
     assert board.looked_up == ["a.test"]
     assert board.dialled == [PUBLIC]
 
@@ -70,8 +70,8 @@ async def test_name_that_is_rebound_between_two_hops_is_refused(
 
     outcome = await fetched("http://a.test", client=board.client())
 
-    assert outcome == Failed(
-        kind=FailureKind.ADDRESS_REFUSED, error=ANY, redirects=Followed(1)
+    assert outcome == Outcome(
+        failure=FailureKind.ADDRESS_REFUSED, error=ANY, redirects=Followed(1)
     )
     assert board.dialled == [PUBLIC]
 
@@ -97,7 +97,7 @@ async def test_special_addresses_of_a_name_are_skipped(serve: Serve) -> None:
 
     outcome = await fetched("http://a.test", client=board.client(), policy=policy)
 
-    assert outcome == Answered(status=200, body=RULES)
+    assert outcome == Outcome(status=200, body=RULES)
     assert board.dialled == [PUBLIC]
 
 
@@ -131,10 +131,10 @@ async def test_address_in_a_redirect_is_refused_before_the_callers_client_dials(
     outcome = await fetched("http://a.test", client=client)
     internal = await fetched("http://10.9.9.9", client=client)
 
-    assert outcome == Failed(
-        kind=FailureKind.ADDRESS_REFUSED, error=ANY, redirects=Followed(1)
+    assert outcome == Outcome(
+        failure=FailureKind.ADDRESS_REFUSED, error=ANY, redirects=Followed(1)
     )
-    assert internal == Answered(status=200, body=RULES, redirects=Followed(1))
+    assert internal == Outcome(status=200, body=RULES, redirects=Followed(1))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from unittest.mock import ANY
 import pytest
 import respx
 
-from robotsgate.caching._outcome import Answered, Failed, FailureKind, TooManyRedirects
+from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.caching._policy import Policy
 from robotsgate.fetching import _exchange
 from robotsgate.fetching._fetcher import OwnFetch
@@ -80,7 +80,7 @@ async def test_status_decides_how_much_of_the_body_is_read(
     outcome = await fetched(server.url)
 
     body = (RULES + b"x" * 512_001)[:max_bytes]
-    assert outcome == Answered(status=status, body=body)
+    assert outcome == Outcome(status=status, body=body)
     assert server.is_left_alone()
 
 
@@ -91,7 +91,7 @@ async def test_only_headers_that_matter_to_caching_are_kept(serve: Serve) -> Non
     outcome = await fetched(server.url)
 
     headers = {"age": "5", "cache-control": "private, max-age=9"}
-    assert outcome == Answered(status=200, headers=headers)
+    assert outcome == Outcome(status=200, headers=headers)
 
 
 GZIP_PAGE = gzip.compress(ERROR_PAGE)
@@ -118,7 +118,7 @@ async def test_broken_error_page_is_empty_and_does_not_change_the_status(
     """Its rest might say that something else was not found."""
     server = serve(answer)
 
-    assert await fetched(server.url) == Answered(status=500)
+    assert await fetched(server.url) == Outcome(status=500)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ async def test_empty_body_in_a_coding_is_complete_if_its_end_is_known(
 ) -> None:
     server = serve(Raw(head("200 OK", "Content-Encoding: gzip", framing) + body))
 
-    assert await fetched(server.url) == Answered(status=200)
+    assert await fetched(server.url) == Outcome(status=200)
 
 
 async def test_empty_body_in_a_coding_is_cut_off_if_its_end_is_unknown(
@@ -140,7 +140,7 @@ async def test_empty_body_in_a_coding_is_cut_off_if_its_end_is_unknown(
 
     outcome = await fetched(server.url)
 
-    assert outcome == Failed(kind=FailureKind.CODING, error=ANY)
+    assert outcome == Outcome(failure=FailureKind.CODING, error=ANY)
 
 
 @pytest.mark.parametrize("version", ["HTTP/2.0", "HTTP/0.9", "HTTP/3.1"])
@@ -151,7 +151,7 @@ async def test_response_in_another_version_of_http_is_a_failure(
 
     outcome = await fetched(server.url)
 
-    assert outcome == Failed(kind=FailureKind.PROTOCOL, error=ANY)
+    assert outcome == Outcome(failure=FailureKind.PROTOCOL, error=ANY)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ async def test_status_is_kept_if_the_error_page_never_ends(
     outcome = await fetched(server.url)
 
     headers = {"retry-after": "600"}
-    assert outcome == Answered(status=503, headers=headers)
+    assert outcome == Outcome(status=503, headers=headers)
 
 
 async def test_error_page_is_not_read_if_the_policy_does_not_need_it(
@@ -177,7 +177,7 @@ async def test_error_page_is_not_read_if_the_policy_does_not_need_it(
 
     outcome = await fetched(server.url, policy=Policy(detect_missing_page=False))
 
-    assert outcome == Answered(status=503)
+    assert outcome == Outcome(status=503)
 
 
 @pytest.mark.parametrize("max_body_bytes", [0, 1])
@@ -188,7 +188,7 @@ async def test_body_is_cut_one_byte_beyond_the_limit_in_the_policy(
 
     outcome = await fetched(server.url, policy=Policy(max_body_bytes=max_body_bytes))
 
-    assert outcome == Answered(status=200, body=RULES[: max_body_bytes + 1])
+    assert outcome == Outcome(status=200, body=RULES[: max_body_bytes + 1])
 
 
 # --- the request ----------------------------------------------------------------
@@ -220,7 +220,7 @@ async def test_redirect_is_followed(serve: Serve, status: int) -> None:
     outcome = await fetched(server.url)
 
     redirects = ((f"{server.url}/0", status),)
-    assert outcome == Answered(status=200, body=RULES, redirects=redirects)
+    assert outcome == Outcome(status=200, body=RULES, redirects=redirects)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ async def test_redirect_is_followed_to_an_encoded_target(
 
     outcome = await fetched(server.url)
 
-    assert outcome == Answered(status=200, body=RULES, redirects=Followed(1))
+    assert outcome == Outcome(status=200, body=RULES, redirects=Followed(1))
     assert server.targets == ["/robots.txt", target]
 
 
@@ -270,7 +270,7 @@ async def test_headers_from_the_last_response_are_used(serve: Serve) -> None:
     outcome = await fetched(server.url)
 
     headers = {"cache-control": "max-age=600"}
-    assert outcome == Answered(
+    assert outcome == Outcome(
         status=200, headers=headers, body=RULES, redirects=Followed(1)
     )
 
@@ -286,10 +286,11 @@ async def test_policy_limits_the_number_of_redirects(
     followed = await fetched(enough.url, policy=policy)
     not_followed = await fetched(too_many.url, policy=policy)
 
-    assert followed == Answered(
+    assert followed == Outcome(
         status=200, body=RULES, redirects=Followed(max_redirects)
     )
-    assert not_followed == TooManyRedirects(
+    assert not_followed == Outcome(
+        has_too_many_redirects=True,
         status=302,
         error=f"more than {max_redirects} redirects",
         redirects=Followed(max_redirects),
@@ -302,7 +303,8 @@ async def test_redirect_to_itself_is_a_loop(serve: Serve, location: str) -> None
     headers = {"Location": location, "Age": "5"}
     server = serve(Reply(status=302, headers=headers))
 
-    assert await fetched(server.url) == TooManyRedirects(
+    assert await fetched(server.url) == Outcome(
+        has_too_many_redirects=True,
         status=302,
         headers={"age": "5"},
         error=f"a redirect loop at {server.url}/robots.txt",
@@ -314,7 +316,9 @@ async def test_failure_after_a_redirect_includes_the_redirect(serve: Serve) -> N
 
     outcome = await fetched(server.url)
 
-    assert outcome == Failed(kind=FailureKind.CONNECT, error=ANY, redirects=Followed(1))
+    assert outcome == Outcome(
+        failure=FailureKind.CONNECT, error=ANY, redirects=Followed(1)
+    )
 
 
 # --- names ----------------------------------------------------------------------
@@ -341,7 +345,7 @@ async def test_name_that_does_not_resolve_is_a_failure(
 
     outcome = await fetched(f"http://{host}/")
 
-    assert outcome == Failed(kind=FailureKind.NAME_RESOLUTION, error=ANY)
+    assert outcome == Outcome(failure=FailureKind.NAME_RESOLUTION, error=ANY)
 
 
 # --- threads --------------------------------------------------------------------
@@ -368,8 +372,8 @@ async def test_fetch_that_gets_no_thread_in_time_is_not_blamed_on_the_site(
     with respx.mock if "mocked" in url else ExitStack():
         outcome = await fetcher.fetch(Origin.from_url(url))
 
-    assert outcome == Failed(
-        kind=FailureKind.LOCAL, error="FetchFailedError: no thread was free in time"
+    assert outcome == Outcome(
+        failure=FailureKind.LOCAL, error="FetchFailedError: no thread was free in time"
     )
 
 
@@ -379,7 +383,7 @@ async def test_waiting_for_a_thread_is_limited_only_by_the_deadline() -> None:
 
     outcome = await fetcher.fetch(Origin.from_url("http://a.test/"))
 
-    assert outcome == Failed(kind=FailureKind.LOCAL, error=ANY)
+    assert outcome == Outcome(failure=FailureKind.LOCAL, error=ANY)
 
 
 @BLOCKING_CALLS
@@ -394,8 +398,8 @@ async def test_fetch_for_which_no_thread_can_be_started_is_not_blamed_on_the_sit
     with respx.mock if "mocked" in url else ExitStack():
         outcome = await fetched(url)
 
-    assert outcome == Failed(
-        kind=FailureKind.LOCAL, error="RuntimeError: can't start new thread"
+    assert outcome == Outcome(
+        failure=FailureKind.LOCAL, error="RuntimeError: can't start new thread"
     )
 
 
@@ -412,7 +416,7 @@ async def test_authorities_that_are_not_loaded_in_time_are_not_blamed_on_the_sit
     outcome = await fetched("https://127.0.0.1/", policy=Policy(fetch_deadline=0.05))
     may_load.set()
 
-    assert outcome == Failed(kind=FailureKind.LOCAL, error=ANY)
+    assert outcome == Outcome(failure=FailureKind.LOCAL, error=ANY)
 
 
 async def test_authorities_for_which_there_is_no_file_are_not_blamed_on_anyone(
@@ -427,4 +431,4 @@ async def test_authorities_for_which_there_is_no_file_are_not_blamed_on_anyone(
 
     outcome = await fetched("https://127.0.0.1/")
 
-    assert outcome == Failed(kind=FailureKind.LOCAL, error=ANY)
+    assert outcome == Outcome(failure=FailureKind.LOCAL, error=ANY)

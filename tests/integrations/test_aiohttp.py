@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from robotsgate import Policy, RobotsChecker
-from robotsgate.caching._outcome import Answered, Failed, FailureKind
+from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.integrations.aiohttp import AiohttpFetcher, robots_middleware
 from tests.fetching.fetches import RULES, USER_AGENT, Followed, fetched
 from tests.servers.answers import Raw, Reply, Routes, chunked, dripping, endless
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-    from robotsgate.caching._outcome import Outcome
     from tests.servers.loopback import Answer, LoopbackServer
 
     Serve = Callable[..., LoopbackServer]
@@ -85,7 +84,7 @@ async def test_cookie_set_by_a_redirect_is_not_sent(serve: Serve) -> None:
         server.url, cookie_jar=aiohttp.CookieJar(unsafe=True)
     )
 
-    assert outcome == Answered(status=200, body=RULES, redirects=Followed(1))
+    assert outcome == Outcome(status=200, body=RULES, redirects=Followed(1))
     assert "cookie" not in server.requests[1].headers
 
 
@@ -126,40 +125,43 @@ async def test_session_middleware_is_not_called(serve: Serve) -> None:
 GZIPPED = gzip.compress(RULES)
 PAGE = b"<title>Page not found</title>"
 ANSWERS: dict[str, tuple[Answer, Outcome]] = {
-    "a file": (Reply(body=RULES), Answered(status=200, body=RULES)),
+    "a file": (Reply(body=RULES), Outcome(status=200, body=RULES)),
     "a compressed file in chunks": (
         Reply(
             headers={"Content-Encoding": "gzip", "Transfer-Encoding": "chunked"},
             body=chunked(GZIPPED[:20], GZIPPED[20:]),
         ),
-        Answered(status=200, body=RULES),
+        Outcome(status=200, body=RULES),
     ),
     "an endless file": (
         Raw(head("200 OK"), endless(b"#" * 999)),
-        Answered(status=200, body=b"#" * 512_001),
+        Outcome(status=200, body=b"#" * 512_001),
     ),
     "a 404 with an endless page": (
         Raw(head("404 No"), endless(b"x" * 999)),
-        Answered(status=404),
+        Outcome(status=404),
     ),
     "a 500 with an endless page": (
         Raw(head("500 No"), endless(b"x" * 999)),
-        Answered(status=500, body=b"x" * 4_096),
+        Outcome(status=500, body=b"x" * 4_096),
     ),
     "a 500 with half a page": (
         Raw(head("500 No", "Content-Length: 99") + PAGE),
-        Answered(status=500),
+        Outcome(status=500),
     ),
     "half a file": (
         Raw(head("200 OK", "Content-Length: 99") + RULES),
-        Failed(kind=FailureKind.PROTOCOL, error=ANY),
+        Outcome(failure=FailureKind.PROTOCOL, error=ANY),
     ),
     "gzip cut off before its first byte": (
         Raw(head("200 OK", "Content-Encoding: gzip")),
-        Failed(kind=FailureKind.CODING, error=ANY),
+        Outcome(failure=FailureKind.CODING, error=ANY),
     ),
-    "garbage": (Raw(b"rubbish\r\n\r\n"), Failed(kind=FailureKind.PROTOCOL, error=ANY)),
-    "no response": (Raw(b""), Failed(kind=FailureKind.TRANSFER, error=ANY)),
+    "garbage": (
+        Raw(b"rubbish\r\n\r\n"),
+        Outcome(failure=FailureKind.PROTOCOL, error=ANY),
+    ),
+    "no response": (Raw(b""), Outcome(failure=FailureKind.TRANSFER, error=ANY)),
 }
 
 
@@ -183,7 +185,9 @@ async def test_checker_deadline_ends_a_request(serve: Serve, answer: Answer) -> 
 
     outcome = await fetch_with_session(server.url, policy=Policy(fetch_deadline=0.2))
 
-    assert outcome == Failed(kind=FailureKind.TIMEOUT, error="no response within 0.2 s")
+    assert outcome == Outcome(
+        failure=FailureKind.TIMEOUT, error="no response within 0.2 s"
+    )
     assert server.is_left_alone()
 
 
@@ -193,14 +197,14 @@ async def test_session_timeout_is_a_timeout_failure(serve: Serve) -> None:
     timeout = aiohttp.ClientTimeout(sock_read=0.1)
     outcome = await fetch_with_session(server.url, timeout=timeout)
 
-    assert outcome == Failed(kind=FailureKind.TIMEOUT, error=ANY)
+    assert outcome == Outcome(failure=FailureKind.TIMEOUT, error=ANY)
     assert outcome.error == "SocketTimeoutError: Timeout on reading data from socket"
 
 
 async def test_dead_port_is_a_connect_failure() -> None:
     outcome = await fetch_with_session(f"http://127.0.0.1:{dead_port()}")
 
-    assert outcome == Failed(kind=FailureKind.CONNECT, error=ANY)
+    assert outcome == Outcome(failure=FailureKind.CONNECT, error=ANY)
 
 
 async def test_unresolvable_name_is_a_name_resolution_failure() -> None:
@@ -214,7 +218,7 @@ async def test_unresolvable_name_is_a_name_resolution_failure() -> None:
     connector = aiohttp.TCPConnector(resolver=NoNames())
     outcome = await fetch_with_session("http://a.test", connector=connector)
 
-    assert outcome == Failed(kind=FailureKind.NAME_RESOLUTION, error=ANY)
+    assert outcome == Outcome(failure=FailureKind.NAME_RESOLUTION, error=ANY)
 
 
 async def test_certificate_from_an_unknown_authority_is_a_tls_failure(
@@ -224,7 +228,7 @@ async def test_certificate_from_an_unknown_authority_is_a_tls_failure(
 
     outcome = await fetch_with_session(server.url)
 
-    assert outcome == Failed(kind=FailureKind.TLS, error=ANY)
+    assert outcome == Outcome(failure=FailureKind.TLS, error=ANY)
 
 
 async def test_endless_body_is_cut_off_soon_after_the_limit(serve: Serve) -> None:
@@ -242,7 +246,7 @@ async def test_scheme_the_connector_does_not_support_fails_with_kind_other() -> 
 
     outcome = await fetch_with_session("http://a.test", connector=NoHTTP())
 
-    assert outcome == Failed(kind=FailureKind.OTHER, error=ANY)
+    assert outcome == Outcome(failure=FailureKind.OTHER, error=ANY)
 
 
 async def test_closed_session_raises() -> None:

@@ -10,7 +10,7 @@ from unittest.mock import ANY
 import pytest
 
 from robotsgate import FailureKind, Policy
-from robotsgate.caching._outcome import Answered, Failed
+from robotsgate.caching._outcome import Outcome
 from tests.fetching.fetches import RULES, USER_AGENT, fetched
 from tests.servers.answers import Raw, Reply, endless
 from tests.servers.loopback import Connection, dead_port
@@ -18,7 +18,6 @@ from tests.servers.loopback import Connection, dead_port
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from robotsgate.caching._outcome import Outcome
     from tests.servers.loopback import Answer, LoopbackServer
 
     Serve = Callable[..., LoopbackServer]
@@ -66,16 +65,16 @@ async def test_curl_sends_only_our_headers(serve: Serve, example: object) -> Non
 
 
 ANSWERS: dict[str, tuple[Answer, Outcome]] = {
-    "a file": (Reply(body=RULES), Answered(status=200, body=RULES)),
+    "a file": (Reply(body=RULES), Outcome(status=200, body=RULES)),
     "an endless file": (
         Raw(HEAD + b"\r\n", endless(b"#" * 999)),
-        Answered(status=200, body=b"#" * 512_001),
+        Outcome(status=200, body=b"#" * 512_001),
     ),
     "half a file": (
         Raw(HEAD + b"Content-Length: 99\r\n\r\nhalf"),
-        Failed(kind=FailureKind.PROTOCOL, error=ANY),
+        Outcome(failure=FailureKind.PROTOCOL, error=ANY),
     ),
-    "no response": (Raw(b""), Failed(kind=FailureKind.TRANSFER, error=ANY)),
+    "no response": (Raw(b""), Outcome(failure=FailureKind.TRANSFER, error=ANY)),
 }
 
 
@@ -94,11 +93,13 @@ async def test_checker_deadline_ends_a_request(serve: Serve, example: object) ->
 
     outcome = await fetch_with_curl(example, server.url, policy=policy)
 
-    assert outcome == Failed(kind=FailureKind.TIMEOUT, error="no response within 0.2 s")
+    assert outcome == Outcome(
+        failure=FailureKind.TIMEOUT, error="no response within 0.2 s"
+    )
     assert server.is_left_alone()
 
 
 async def test_dead_port_is_a_connect_failure(example: object) -> None:
     outcome = await fetch_with_curl(example, f"http://127.0.0.1:{dead_port()}")
 
-    assert outcome == Failed(kind=FailureKind.CONNECT, error=ANY)
+    assert outcome == Outcome(failure=FailureKind.CONNECT, error=ANY)

@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from robotsgate import Reason
-from robotsgate.caching._outcome import Answered, Failed, FailureKind, TooManyRedirects
+from robotsgate.caching._outcome import FailureKind, Outcome
 
 if TYPE_CHECKING:
     from random import Random
 
     from robotsgate import Policy
-    from robotsgate.caching._outcome import Outcome
 
     from .network import Attempt
 
@@ -242,11 +241,11 @@ def outcome_of(attempt: Attempt, policy: Policy) -> Outcome:
     """The outcome that `attempt` must have for the checker."""
     answer = attempt.answer
     if answer.redirects > policy.max_redirects or answer.end is End.LOOP:
-        return TooManyRedirects(status=302, error=answer.name)
+        return Outcome(has_too_many_redirects=True, status=302, error=answer.name)
     if answer.end is End.PRIVATE:
-        return Failed(kind=FailureKind.ADDRESS_REFUSED, error=answer.name)
+        return Outcome(failure=FailureKind.ADDRESS_REFUSED, error=answer.name)
     if answer.end is End.POOL:
-        return Failed(kind=FailureKind.LOCAL, error=answer.name)
+        return Outcome(failure=FailureKind.LOCAL, error=answer.name)
     if answer.status is None:
-        return Failed(kind=FailureKind.OTHER, error=answer.name)
-    return Answered(status=answer.status, headers=attempt.headers, body=answer.body)
+        return Outcome(failure=FailureKind.OTHER, error=answer.name)
+    return Outcome(status=answer.status, headers=attempt.headers, body=answer.body)

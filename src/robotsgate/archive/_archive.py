@@ -18,7 +18,7 @@ from robotsgate.archive._selection import NO_DATE, date_of
 from robotsgate.caching._attempt import entry_after
 from robotsgate.caching._entry import PlainBody
 from robotsgate.caching._live import LiveOrigins
-from robotsgate.caching._outcome import Failed, judge
+from robotsgate.caching._outcome import judge
 from robotsgate.caching._policy import Policy
 from robotsgate.caching._question import (
     Agent,
@@ -39,6 +39,7 @@ from robotsgate.urls._origin import (
 from robotsgate.urls._path import target_of
 
 if TYPE_CHECKING:
+    from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._standing import Standing, StandingFor
     from robotsgate.caching._verdict import Verdict
     from robotsgate.robotstxt._headers import HeadersLike
@@ -325,7 +326,7 @@ class RobotsArchive:
             pack=PlainBody,
         )
         entry, outcome = judge(outcome, rule)
-        if isinstance(outcome, Failed) and outcome.is_our_fault:
+        if outcome.is_our_fault:
             _warn(key, outcome)
         with self._lock:
             return self._live.admit(entry, now)
@@ -345,7 +346,7 @@ class RobotsArchive:
         )
 
 
-def _warn(origin: str, outcome: Failed) -> None:
+def _warn(origin: str, outcome: Outcome) -> None:
     """Warn of a bug, with its traceback, because pure code does not log."""
     from traceback import format_exception  # noqa: PLC0415 (a bug is rare)
 

@@ -12,13 +12,12 @@ from robotsgate.caching._address_guard import (
     GuardRules,
 )
 from robotsgate.caching._hops import Hops
-from robotsgate.caching._outcome import Failed, FailureKind
+from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.robotstxt._headers import pairs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._policy import Policy
     from robotsgate.robotstxt._headers import HeadersLike
     from robotsgate.urls._origin import Origin
@@ -86,8 +85,8 @@ def archived_outcome(
         try:
             guard.check_host(hops.origin.host)
         except AddressRefusedError as error:
-            return Failed(
-                kind=FailureKind.ADDRESS_REFUSED,
+            return Outcome(
+                failure=FailureKind.ADDRESS_REFUSED,
                 error=f"{type(error).__name__}: {error}",
                 redirects=hops.redirects,
             )
@@ -97,8 +96,8 @@ def archived_outcome(
             is_kept = hops.url == hops.origin.robots_url
             other = find(key) if is_kept else None
             if other is None:
-                return Failed(
-                    kind=FailureKind.OTHER,
+                return Outcome(
+                    failure=FailureKind.OTHER,
                     error=f"the archive has no record of {hops.url}",
                     redirects=hops.redirects,
                 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from robotsgate.caching._access_result import access_result, is_wall
-from robotsgate.caching._outcome import AccessResult, Answered
+from robotsgate.caching._outcome import AccessResult, Outcome
 from robotsgate.caching._policy import Policy
 from robotsgate.urls._redirect import is_redirect
 
@@ -75,5 +75,5 @@ def _access(capture: ArchivedResponse, policy: Policy) -> AccessResult | None:
         return AccessResult.SUCCESSFUL
     if is_redirect(status):
         return None
-    answer = Answered(status=status, body=body, is_wall=is_wall(status, body, policy))
-    return access_result(answer, policy, origin="", last_access=AccessResult.SUCCESSFUL)
+    end = Outcome(status=status, body=body, is_wall=is_wall(status, body, policy))
+    return access_result(end, policy, origin="", last_access=AccessResult.SUCCESSFUL)

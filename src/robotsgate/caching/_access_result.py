@@ -7,16 +7,9 @@ from __future__ import annotations
 
 import re
 from http import HTTPStatus
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
-from robotsgate.caching._outcome import (
-    FTP_NO_FILE,
-    AccessResult,
-    Answered,
-    Failed,
-    FailureKind,
-    TooManyRedirects,
-)
+from robotsgate.caching._outcome import FTP_NO_FILE, AccessResult, FailureKind
 from robotsgate.robotstxt._robots_txt import has_rules
 
 if TYPE_CHECKING:
@@ -79,18 +72,30 @@ def access_result(
 
     `last_access` is the access result of the cached response for `origin`, if any.
     """
-    match outcome:
-        case Answered():
-            return _access_result_of_answer(
-                outcome, policy, origin=origin, last_access=last_access
-            )
-        case TooManyRedirects():
-            return policy.on_too_many_redirects
-        case Failed():
-            is_refused = outcome.kind is FailureKind.ADDRESS_REFUSED
-            return AccessResult.REFUSED if is_refused else AccessResult.UNREACHABLE
-        case _:
-            assert_never(outcome)
+    if outcome.failure is FailureKind.ADDRESS_REFUSED:
+        return AccessResult.REFUSED
+    if outcome.has_too_many_redirects:
+        return policy.on_too_many_redirects
+    status = outcome.status
+    if status is None or status in _UNREACHABLE or outcome.is_wall:
+        return AccessResult.UNREACHABLE
+    if is_success(status):
+        return AccessResult.SUCCESSFUL
+    if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+        return policy.on_access_denied
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return policy.on_too_many_requests
+    if 400 <= status <= 499 or (  # noqa: PLR2004
+        status == FTP_NO_FILE and origin.startswith("ftp:")
+    ):
+        return AccessResult.UNAVAILABLE
+    if (
+        policy.detect_missing_page
+        and last_access is not AccessResult.SUCCESSFUL
+        and _is_missing_page(outcome, status, origin)
+    ):
+        return AccessResult.UNAVAILABLE
+    return AccessResult.UNREACHABLE
 
 
 def is_evidence(outcome: Outcome, *, counts_network: bool) -> bool:
@@ -101,13 +106,9 @@ def is_evidence(outcome: Outcome, *, counts_network: bool) -> bool:
     differently. A failure without a status is evidence if `counts_network` is set,
     unless it is our own fault.
     """
-    if isinstance(outcome, Failed) and outcome.is_our_fault:
-        return False
-    status = None if isinstance(outcome, Failed) else outcome.status
-    if status is None:
-        return counts_network
-    of_wall = isinstance(outcome, Answered) and outcome.is_wall
-    return status not in _NO_EVIDENCE and not of_wall
+    if outcome.status is None:
+        return counts_network and not outcome.is_our_fault
+    return outcome.status not in _NO_EVIDENCE and not outcome.is_wall
 
 
 def is_wall(status: int, body: bytes, policy: Policy) -> bool:
@@ -133,40 +134,13 @@ def is_server_error(status: int) -> bool:
     return 500 <= status <= 599  # noqa: PLR2004
 
 
-def _access_result_of_answer(
-    answer: Answered,
-    policy: Policy,
-    *,
-    origin: str,
-    last_access: AccessResult | None,
-) -> AccessResult:
-    status = answer.status
-    if status == FTP_NO_FILE and origin.startswith("ftp:"):
-        return AccessResult.UNAVAILABLE
-    if status in _UNREACHABLE or answer.is_wall:
-        return AccessResult.UNREACHABLE
-    if is_success(status):
-        return AccessResult.SUCCESSFUL
-    if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-        return policy.on_access_denied
-    if status == HTTPStatus.TOO_MANY_REQUESTS:
-        return policy.on_too_many_requests
-    if 400 <= status <= 499 or (  # noqa: PLR2004
-        policy.detect_missing_page
-        and last_access is not AccessResult.SUCCESSFUL
-        and _is_missing_page(answer, origin)
-    ):
-        return AccessResult.UNAVAILABLE
-    return AccessResult.UNREACHABLE
-
-
-def _is_missing_page(answer: Answered, origin: str) -> bool:
+def _is_missing_page(outcome: Outcome, status: int, origin: str) -> bool:
     """Whether a 5xx is really a 404, not a temporary error (503 or Retry-After)."""
     return (
-        is_server_error(answer.status)
-        and answer.status != HTTPStatus.SERVICE_UNAVAILABLE
-        and "retry-after" not in answer.headers
-        and says_not_found(answer.body, status=answer.status, origin=origin)
+        is_server_error(status)
+        and status != HTTPStatus.SERVICE_UNAVAILABLE
+        and "retry-after" not in outcome.headers
+        and says_not_found(outcome.body, status=status, origin=origin)
     )
 
 

@@ -26,7 +26,7 @@ from robotsgate.caching._freshness import (
     retry_delay,
 )
 from robotsgate.caching._merge import merge
-from robotsgate.caching._outcome import AccessResult, Answered, Failed
+from robotsgate.caching._outcome import AccessResult
 from robotsgate.caching._policy import AfterUnreachableLimit, terms_of
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def entry_after(
 
 def entry_meanwhile(
     known: Entry | None,
-    failure: Failed,
+    outcome: Outcome,
     *,
     origin: str,
     now: float,
@@ -103,8 +103,8 @@ def entry_meanwhile(
     outage = replace(
         outage,
         retry_at=max(outage.retry_at, retry_at),
-        failure=failure.kind,
-        error=_error(failure),
+        failure=outcome.failure,
+        error=_error(outcome),
     )
     return Entry(origin=origin, terms=terms_of(policy), answer=answer, outage=outage)
 
@@ -134,13 +134,13 @@ def _answer(
     pack: Callable[[bytes], PackedBody],
 ) -> Answer:
     packed = asked = None
-    if isinstance(outcome, Failed):
+    if access is AccessResult.REFUSED:
         lifetime = refusal_lifetime(origin=origin, policy=policy)
     else:
         lifetime = freshness_lifetime(outcome.headers, now=now, policy=policy)
-        if outcome.status in ASK_FOR_LESS:
-            asked = retry_after(outcome.headers, now=now, policy=policy)
-    if access is AccessResult.SUCCESSFUL and isinstance(outcome, Answered):
+    if outcome.status in ASK_FOR_LESS:
+        asked = retry_after(outcome.headers, now=now, policy=policy)
+    if access is AccessResult.SUCCESSFUL:
         # An extra byte tells the parser that the file was truncated.
         packed = pack(outcome.body[: policy.max_body_bytes + 1])
     return Answer(
@@ -148,7 +148,7 @@ def _answer(
         answered_at=now,
         fresh_until=now + max(lifetime, asked or 0.0),
         retry_at=None if asked is None else now + asked,
-        status=_status(outcome),
+        status=outcome.status,
         redirects=outcome.redirects,
         error=_error(outcome),
         packed=packed,
@@ -161,20 +161,18 @@ def _outage_after(
     """The outage after one more failure."""
     answer, outage = _answer_and_outage(known, now=now, policy=policy)
     attempts = 1 if outage is None else outage.attempts + 1
-    status = _status(outcome)
+    status = outcome.status
     delay = retry_delay(failures=attempts, status=status, origin=origin, policy=policy)
-    if not isinstance(outcome, Failed):
-        asked = retry_after(outcome.headers, now=now, policy=policy)
-        delay = max(delay, asked or 0.0)
+    asked = retry_after(outcome.headers, now=now, policy=policy) or 0.0
     after = Outage(
         since=now if outage is None else outage.since,
         last_attempt_at=now,
-        retry_at=now + delay,
+        retry_at=now + max(delay, asked),
         attempts=attempts,
         evidence_since=None if outage is None else outage.evidence_since,
         last_evidence_at=None if outage is None else outage.last_evidence_at,
         days=0 if outage is None else outage.days,
-        failure=outcome.kind if isinstance(outcome, Failed) else None,
+        failure=outcome.failure,
         status=status,
         redirects=outcome.redirects,
         error=_error(outcome),
@@ -215,10 +213,6 @@ def _with_evidence(outage: Outage, *, now: float, gap: float) -> Outage:
     elif now // _DAY > last // _DAY:
         days += 1
     return replace(outage, evidence_since=since, last_evidence_at=now, days=days)
-
-
-def _status(outcome: Outcome) -> int | None:
-    return None if isinstance(outcome, Failed) else outcome.status
 
 
 def _error(outcome: Outcome) -> str | None:

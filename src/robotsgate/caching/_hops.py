@@ -10,18 +10,12 @@ from typing import TYPE_CHECKING
 from robotsgate.caching._access_result import is_success, is_wall
 from robotsgate.caching._coding import CodingError, file_in
 from robotsgate.caching._freshness import CACHING_HEADERS
-from robotsgate.caching._outcome import (
-    Answered,
-    Failed,
-    FailureKind,
-    TooManyRedirects,
-    fault,
-)
+from robotsgate.caching._outcome import FailureKind, Outcome, fault
 from robotsgate.robotstxt._headers import header_values, headers_named
 from robotsgate.urls._redirect import RedirectError, next_hop
 
 if TYPE_CHECKING:
-    from robotsgate.caching._outcome import Outcome, Redirects
+    from robotsgate.caching._outcome import Redirects
     from robotsgate.caching._policy import Policy
     from robotsgate.robotstxt._headers import HeadersLike
     from robotsgate.urls._origin import Origin
@@ -75,7 +69,7 @@ class Hops:
         Args:
             status: 100 to 999.
             headers: the response headers; names in any letter case.
-            body: as in `Answered`, apart from a gzip layer without a label.
+            body: as in `Outcome`, apart from a gzip layer without a label.
             content_encoding: the value of that header; "" for an archived response,
                 which may have kept the header without the coding.
         """
@@ -84,8 +78,8 @@ class Hops:
         try:
             return self._outcome(status, used, body, content_encoding)
         except CodingError as unreadable:
-            return Failed(
-                kind=FailureKind.CODING,
+            return Outcome(
+                failure=FailureKind.CODING,
                 error=f"{type(unreadable).__name__}: {unreadable}",
                 redirects=self.redirects,
             )
@@ -116,7 +110,7 @@ class Hops:
         of_wall = is_wall(status, body, self._policy)
         if of_wall:
             error = f"a {status} without any rules, typical of a bot wall"
-        return Answered(
+        return Outcome(
             status=status,
             headers=kept,
             body=body,
@@ -127,7 +121,7 @@ class Hops:
 
     def _follow(
         self, hop: tuple[Origin, str], status: int, kept: dict[str, str]
-    ) -> TooManyRedirects | None:
+    ) -> Outcome | None:
         """Continue with `hop`, unless that would be a loop or one redirect too many."""
         origin, url = hop
         if url in self._statuses:
@@ -138,11 +132,12 @@ class Hops:
             self.origin, self.url = origin, url
             self._statuses[url] = status
             return None
-        return TooManyRedirects(
+        return Outcome(
             status=status,
             headers=kept,
-            error=error,
             redirects=self.redirects,
+            error=error,
+            has_too_many_redirects=True,
         )
 
 

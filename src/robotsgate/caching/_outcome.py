@@ -1,4 +1,4 @@
-"""The possible outcomes of a fetch, and the access results they can lead to.
+"""The outcome of a fetch, and the access results that it can lead to.
 
 Pure values. The access results come from RFC 9309 §2.3.1.
 """
@@ -79,75 +79,44 @@ Redirects = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """The last response of a fetch.
+class Outcome:
+    """The end of a fetch: the last response, or a failure without a usable one.
 
     Attributes:
-        status: 100 to 999; the status of a redirect if its Location cannot be
-            followed; for FTP, the reply code, 226 or 550.
+        status: 100 to 999; the status of a redirect if it was not followed; for FTP,
+            the reply code, 226 or 550; `None` after a failure.
         headers: values keyed by lower-case name, including at least `CACHING_HEADERS`;
             repeated headers are joined with ", ".
         body: decoded, truncated one byte beyond the policy's limit; at most a few
             kilobytes unless the status is 2xx.
         redirects: the redirects that were followed.
-        error: a human-readable reason why the last redirect was not followed, or why
-            the body is not a file; `None` if there is none.
-        is_wall: whether this is the response of a bot wall, not a file.
-    """
-
-    status: int
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-    redirects: Redirects = ()
-    error: str | None = None
-    is_wall: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TooManyRedirects:
-    """More redirects than the policy allows, or a redirect loop.
-
-    Attributes:
-        status: the status of the redirect that was not followed; `None` if the
-            caller's client did not report it.
-        headers: as in `Answered`.
-        error: a human-readable description of what went wrong.
-        redirects: the redirects that were followed.
-    """
-
-    status: int | None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    error: str
-    redirects: Redirects = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
-    """No usable response.
-
-    Attributes:
-        kind: where it failed.
-        error: a human-readable description of what went wrong.
-        redirects: the redirects that were followed.
-        cause: the underlying exception, for logs; ignored in comparisons.
+        error: a human-readable description of what went wrong, or why the last redirect
+            was not followed or the body is not a file; `None` if there is none.
+        failure: where the fetch failed; `None` if there was a response.
+        has_too_many_redirects: whether there were more redirects than the policy
+            allows, or a redirect loop.
+        is_wall: whether the response is that of a bot wall, not a file.
+        cause: the exception behind a failure, for logs; ignored in comparisons.
         is_our_fault: whether `cause` is a bug in robotsgate, so that the failure is
             not evidence against the origin under any policy.
     """
 
-    kind: FailureKind
-    error: str
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
     redirects: Redirects = ()
+    error: str | None = None
+    failure: FailureKind | None = None
+    has_too_many_redirects: bool = False
+    is_wall: bool = False
     cause: BaseException | None = field(default=None, compare=False)
     is_our_fault: bool = False
 
 
-Outcome = Answered | TooManyRedirects | Failed
-
-
-def fault(error: Exception, redirects: Redirects) -> Failed:
+def fault(error: Exception, redirects: Redirects) -> Outcome:
     """The outcome of a fetch if robotsgate itself raised an unexpected `error`."""
-    return Failed(
-        kind=FailureKind.OTHER,
+    return Outcome(
+        failure=FailureKind.OTHER,
         error=f"unexpected {type(error).__name__} in robotsgate; please report it",
         redirects=redirects,
         cause=error,

@@ -22,7 +22,7 @@ from robotsgate.caching._entry import LARGEST_SKEW, BackOff, current_until_for
 
 if TYPE_CHECKING:
     from robotsgate.caching._entry import Entry
-    from robotsgate.caching._outcome import Failed
+    from robotsgate.caching._outcome import Outcome
 
 # More than in memory, where live origins evict dead ones.
 _PER_ORIGIN_IN_MEMORY = 10
@@ -40,7 +40,7 @@ class Pause(NamedTuple):
         sent_before: how many requests had left our machine before it.
     """
 
-    failure: Failed
+    failure: Outcome
     since: float
     seconds: float
     sent_before: int
@@ -87,7 +87,7 @@ class OwnAttempts:
             pause = pause._replace(seconds=min(pause.seconds, _FIRST_PAUSE_SECONDS))
         return pause if pause is not None and pause.is_on(now) else None
 
-    def begin_pause(self, origin: str, failure: Failed, now: float) -> Pause:
+    def begin_pause(self, origin: str, failure: Outcome, now: float) -> Pause:
         """Pause for `origin`, twice as long as the last time if nothing was sent since.
 
         A refresh during a pause does not lengthen it.

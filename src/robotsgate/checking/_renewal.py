@@ -32,13 +32,7 @@ from robotsgate._flights import Flights
 from robotsgate.caching._attempt import entry_after, entry_meanwhile
 from robotsgate.caching._entry import by_our_clock, usable
 from robotsgate.caching._merge import merge
-from robotsgate.caching._outcome import (
-    AccessResult,
-    Answered,
-    Failed,
-    FailureKind,
-    judge,
-)
+from robotsgate.caching._outcome import AccessResult, FailureKind, judge
 from robotsgate.caching._standing import Standing
 from robotsgate.checking._in_order import LoopTurns
 
@@ -353,7 +347,7 @@ class Renewals:
             began_at = max(began_at, last.answered_at)  # another clock may be ahead
         monotonic = self._clock.monotonic()
         outcome = await self._fetcher.fetch(origin)
-        if isinstance(outcome, Failed) and outcome.kind is FailureKind.LOCAL:
+        if outcome.failure is FailureKind.LOCAL:
             seconds = self._clock.monotonic() - monotonic
             return self._pause(key, looked_up, outcome, seconds=seconds)
         self._tell_fetch_end(key, outcome)
@@ -371,7 +365,7 @@ class Renewals:
         return Renewal(standing, is_fetched=True)
 
     def _pause(
-        self, key: str, looked_up: Entry | None, failure: Failed, *, seconds: float
+        self, key: str, looked_up: Entry | None, failure: Outcome, *, seconds: float
     ) -> Renewal:
         """Pause, because our own machine failed; keep nothing of this fetch."""
         pause = self._own.begin_pause(key, failure, self._clock.now())
@@ -457,7 +451,7 @@ class Renewals:
 def _new_body(entry: Entry, previous: Entry | None, outcome: Outcome) -> bytes | None:
     """The file in `entry` if it comes from `outcome`, otherwise `None`."""
     answer = entry.answer
-    if answer is None or answer.packed is None or not isinstance(outcome, Answered):
+    if answer is None or answer.packed is None:
         return None
     is_ours = previous is None or answer != previous.answer
     return outcome.body if is_ours else None

@@ -8,7 +8,6 @@ from collections import Counter
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from robotsgate.caching._outcome import Answered, Failed
 from robotsgate.caching._verdict import Reason
 from robotsgate.urls._origin import shown_url
 
@@ -133,22 +132,21 @@ class Reporter:
         """Report a fetch that took `seconds` and changed `previous` into `entry`."""
         self.counts["fetches"] += 1
         self.counts[entry.access.value] += 1
-        if isinstance(outcome, Failed) and outcome.is_our_fault:
+        if outcome.is_our_fault:
             message = "could not judge the response of %s"
             LOGGER.error(message, entry.origin, exc_info=outcome.cause)
         if previous is not None and previous.access is not entry.access:
-            status = None if isinstance(outcome, Failed) else outcome.status
             LOGGER.info(
                 "%s changed from %s to %s (%s)",
                 entry.origin,
                 previous.access.value,
                 entry.access.value,
-                outcome.error or status,
+                outcome.error or outcome.status,
             )
         self._tell_fetched(entry, previous, outcome, seconds=seconds)
 
     def report_local_failure(
-        self, entry: Entry, failure: Failed, *, now: float, seconds: float
+        self, entry: Entry, failure: Outcome, *, now: float, seconds: float
     ) -> None:
         """Report a fetch that failed on our own machine; `entry` applies meanwhile.
 
@@ -202,22 +200,17 @@ class Reporter:
             return
         from robotsgate.events import RobotsTxtFetched  # noqa: PLC0415
 
-        body = outcome.body if isinstance(outcome, Answered) else b""
         self._listener.tell(
             RobotsTxtFetched(
                 origin=entry.origin,
                 access=entry.access,
                 previous_access=None if previous is None else previous.access,
-                status=None if isinstance(outcome, Failed) else outcome.status,
+                status=outcome.status,
                 redirects=outcome.redirects,
-                headers=(
-                    ()
-                    if isinstance(outcome, Failed)
-                    else tuple(outcome.headers.items())
-                ),
-                failure=outcome.kind if isinstance(outcome, Failed) else None,
+                headers=tuple(outcome.headers.items()),
+                failure=outcome.failure,
                 error=outcome.error,
-                body_bytes=len(body),
+                body_bytes=len(outcome.body),
                 elapsed_seconds=seconds,
                 next_fetch_at=entry.next_fetch_at,
                 file=_file(entry),

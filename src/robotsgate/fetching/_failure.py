@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from robotsgate._flights import is_no_thread
 from robotsgate.caching._address_guard import AddressRefusedError
-from robotsgate.caching._outcome import Failed, FailureKind
+from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.fetching._fetcher import FetchFailedError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def outcome_of(
     deadline: float,
     outer: BaseException | None = None,
     ignored_proxy: str | None = None,
-) -> Failed:
+) -> Outcome:
     """The outcome for `error`.
 
     Args:
@@ -96,7 +96,7 @@ def outcome_of(
         kind in _UNCONNECTED or type(error).__name__ == "ConnectTimeout"
     ):
         text += f"; the checker used no proxy, although {ignored_proxy} is set"
-    return Failed(kind=kind, error=text, redirects=redirects, cause=error)
+    return Outcome(failure=kind, error=text, redirects=redirects, cause=error)
 
 
 def _causes(

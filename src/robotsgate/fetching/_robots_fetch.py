@@ -17,7 +17,7 @@ import anyio
 from robotsgate.caching._address_guard import FetchGuard, GuardRules
 from robotsgate.caching._coding import ACCEPT_ENCODING, content_encoding_of
 from robotsgate.caching._hops import Hops
-from robotsgate.caching._outcome import Answered, FailureKind
+from robotsgate.caching._outcome import FailureKind
 from robotsgate.caching._policy import AddressGuard
 from robotsgate.errors import UnsupportedError
 from robotsgate.fetching._body import decoded_body
@@ -145,7 +145,7 @@ class RobotsTxtFetcher:
                 ignored_proxy=self._ignored_proxy,
             )
             is_mistake = isinstance(error, MISTAKES)
-            if is_mistake and outcome.kind is not FailureKind.LOCAL:
+            if is_mistake and outcome.failure is not FailureKind.LOCAL:
                 raise
         finally:
             fetch.end()
@@ -243,6 +243,6 @@ def _check_user_agent(user_agent: object) -> None:
 
 def _summary(outcome: Outcome) -> str:
     """A short description of the outcome, excluding the body."""
-    if isinstance(outcome, Answered) and outcome.error is None:
+    if outcome.error is None:
         return f"status {outcome.status}, {len(outcome.body)} bytes"
-    return str(outcome.error)[:_LONGEST_TEXT]
+    return outcome.error[:_LONGEST_TEXT]

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from robotsgate._flights import Flights
 from robotsgate.caching._freshness import ASK_FOR_LESS, retry_after
-from robotsgate.caching._outcome import Failed, FailureKind, judge
+from robotsgate.caching._outcome import FailureKind, judge
 from robotsgate.caching._question import Question
 from robotsgate.caching._verdict import DisallowedError
 from robotsgate.politeness._host_record import NEVER, TurnEnd
@@ -261,8 +261,8 @@ class Permissions:
 
     def _end_of(self, outcome: Outcome) -> tuple[TurnEnd, str, float | None]:
         """How a fetch ended, the cause of an incident, and its Retry-After."""
-        if isinstance(outcome, Failed):
-            is_refused = outcome.kind is FailureKind.ADDRESS_REFUSED
+        if outcome.failure is not None:
+            is_refused = outcome.failure is FailureKind.ADDRESS_REFUSED
             is_sent = outcome.redirects or not is_refused
             return (TurnEnd.UNJUDGED if is_sent else TurnEnd.UNUSED), "", None
         if outcome.status not in ASK_FOR_LESS:
