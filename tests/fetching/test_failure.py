@@ -8,16 +8,27 @@ import socket
 import ssl
 from typing import Any
 
+import aiohttp
 import anyio
 import httpcore
 import httpx
 import httpx2
 import pytest
+from OpenSSL import SSL
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+)
+from twisted.internet.error import ConnectionDone, ConnectionLost, TCPTimedOutError
+from twisted.python.failure import Failure
+from twisted.web.client import ResponseFailed
 
 from robotsgate.caching._address_guard import AddressRefusedError
 from robotsgate.caching._coding import CodingError
 from robotsgate.caching._outcome import FailureKind
-from robotsgate.fetching._failure import outcome_of
+from robotsgate.fetching._failure import failure_kind, outcome_of
 from robotsgate.fetching._fetcher import FetchFailedError
 
 
@@ -237,6 +248,56 @@ def test_exception_of_each_library_becomes_a_failure_of_its_kind(
     outcome = outcome_of(getattr(library, name)("why"), redirects=(), deadline=1.0)
 
     assert (outcome.failure, outcome.error) == (kind, f"{name}: why")
+
+
+KINDS_BY_CLASS: dict[type[Exception], FailureKind] = {
+    aiohttp.ClientConnectorCertificateError: FailureKind.TLS,
+    aiohttp.ClientConnectorDNSError: FailureKind.NAME_RESOLUTION,
+    aiohttp.ClientConnectorError: FailureKind.CONNECT,
+    aiohttp.ClientConnectorSSLError: FailureKind.TLS,
+    aiohttp.ClientHttpProxyError: FailureKind.CONNECT,
+    aiohttp.ClientOSError: FailureKind.TRANSFER,
+    aiohttp.ClientPayloadError: FailureKind.PROTOCOL,
+    aiohttp.ClientResponseError: FailureKind.PROTOCOL,
+    aiohttp.ConnectionTimeoutError: FailureKind.TIMEOUT,
+    aiohttp.InvalidURL: FailureKind.OTHER,
+    aiohttp.ServerDisconnectedError: FailureKind.TRANSFER,
+    aiohttp.ServerFingerprintMismatch: FailureKind.TLS,
+    aiohttp.SocketTimeoutError: FailureKind.TIMEOUT,
+    CannotResolveHostError: FailureKind.NAME_RESOLUTION,
+    DownloadConnectionRefusedError: FailureKind.CONNECT,
+    DownloadTimeoutError: FailureKind.TIMEOUT,
+    TCPTimedOutError: FailureKind.CONNECT,
+    ConnectionLost: FailureKind.TRANSFER,
+}
+
+
+@pytest.mark.parametrize(("kind_of_error", "kind"), KINDS_BY_CLASS.items())
+def test_exception_of_aiohttp_or_scrapy_becomes_a_failure_of_its_kind(
+    kind_of_error: type[Exception], kind: FailureKind
+) -> None:
+    error = kind_of_error.__new__(kind_of_error)
+
+    assert failure_kind(error) is kind
+
+
+TWISTED_REASONS: dict[str, tuple[list[Exception], FailureKind]] = {
+    "TLS": ([SSL.Error(), ConnectionLost()], FailureKind.TLS),
+    "a lost connection": ([ValueError(), ConnectionDone()], FailureKind.TRANSFER),
+    "not HTTP": ([ValueError()], FailureKind.PROTOCOL),
+}
+
+
+@pytest.mark.parametrize(
+    ("reasons", "kind"), TWISTED_REASONS.values(), ids=TWISTED_REASONS
+)
+def test_reasons_of_a_failed_download_are_its_causes(
+    reasons: list[Exception], kind: FailureKind
+) -> None:
+    response_failed = ResponseFailed([Failure(one) for one in reasons])
+    error = caused(DownloadFailedError("failed"), response_failed)
+
+    assert failure_kind(error) is kind
 
 
 def test_cycle_of_causes_ends() -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import scrapy
 from scrapy.crawler import AsyncCrawlerProcess, AsyncCrawlerRunner, Crawler
 
-from robotsgate import FetchFailedError
+from robotsgate.fetching import failure_kind
 from robotsgate.integrations._scrapy_downloader import DownloaderFetcher
 
 if TYPE_CHECKING:
@@ -114,8 +114,8 @@ class CrawlSpider(scrapy.Spider):
                 response = await fetcher.get(url, [], max_bytes=_MAX_BYTES)
                 size = min(len(response.body), _MAX_BYTES)  # a fetcher may return more
                 self.report.fetched.append(f"{response.status}, {size} bytes")
-            except FetchFailedError as error:
-                self.report.fetched.append(error.kind.value)
+            except Exception as error:  # noqa: BLE001 (Scrapy's have no common base)
+                self.report.fetched.append(failure_kind(error).value)
         for request in self._requests:
             yield request.replace(callback=self.record_page, errback=self.record_error)
 

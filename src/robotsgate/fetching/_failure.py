@@ -9,7 +9,6 @@ import ssl
 from typing import TYPE_CHECKING
 
 from robotsgate._flights import is_no_thread
-from robotsgate.caching._address_guard import AddressRefusedError
 from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.fetching._fetcher import FetchFailedError
 
@@ -21,28 +20,47 @@ if TYPE_CHECKING:
 MISTAKES = (RuntimeError, TypeError, AttributeError, LookupError, AssertionError)
 """Client exceptions that indicate a programming error, not a network failure."""
 
+# Both tables are keyed by the name of a class or base class, because no client need be
+# installed, and httpx, httpx2 and httpcore have classes with the same names.
+
 # Searched for in the whole chain of causes, in this order. Such a cause is more
 # specific than the exception it led to.
-_KINDS_OF_CAUSES: tuple[tuple[type[BaseException], FailureKind], ...] = (
-    (AddressRefusedError, FailureKind.ADDRESS_REFUSED),
-    (socket.gaierror, FailureKind.NAME_RESOLUTION),
-    (UnicodeError, FailureKind.NAME_RESOLUTION),
-    (ssl.SSLError, FailureKind.TLS),
-)
+_KINDS_OF_CAUSES = {
+    "AddressRefusedError": FailureKind.ADDRESS_REFUSED,
+    "gaierror": FailureKind.NAME_RESOLUTION,
+    "UnicodeError": FailureKind.NAME_RESOLUTION,
+    "SSLError": FailureKind.TLS,
+    "OpenSSL.SSL.Error": FailureKind.TLS,
+    "ConnectionClosed": FailureKind.TRANSFER,  # Twisted's
+}
 
-# Keyed by the name of a class or base class, because httpx, httpx2 and httpcore have
-# classes with the same names.
+# Searched for in the classes of the exception itself, the most specific first.
 _KINDS = {
     "CodingError": FailureKind.CODING,
-    "DecodingError": FailureKind.CODING,
-    "PoolTimeout": FailureKind.LOCAL,
-    "TimeoutException": FailureKind.TIMEOUT,
+    "OSError": FailureKind.CONNECT,
     "TimeoutError": FailureKind.TIMEOUT,
-    "ConnectError": FailureKind.CONNECT,
+    # httpx, httpx2 and httpcore
+    "ConnectError": FailureKind.CONNECT,  # Twisted's too
+    "DecodingError": FailureKind.CODING,
     "NetworkError": FailureKind.TRANSFER,
+    "PoolTimeout": FailureKind.LOCAL,
     "ProtocolError": FailureKind.PROTOCOL,
     "ProxyError": FailureKind.CONNECT,
-    "OSError": FailureKind.CONNECT,
+    "TimeoutException": FailureKind.TIMEOUT,
+    # aiohttp
+    "ClientConnectionError": FailureKind.TRANSFER,
+    "ClientConnectorDNSError": FailureKind.NAME_RESOLUTION,
+    "ClientConnectorError": FailureKind.CONNECT,
+    "ClientHttpProxyError": FailureKind.CONNECT,
+    "ClientPayloadError": FailureKind.PROTOCOL,
+    "ClientResponseError": FailureKind.PROTOCOL,
+    "ServerFingerprintMismatch": FailureKind.TLS,
+    "ServerTimeoutError": FailureKind.TIMEOUT,
+    # Scrapy
+    "CannotResolveHostError": FailureKind.NAME_RESOLUTION,
+    "DownloadConnectionRefusedError": FailureKind.CONNECT,
+    "DownloadFailedError": FailureKind.PROTOCOL,
+    "DownloadTimeoutError": FailureKind.TIMEOUT,
 }
 
 # This machine has no more of something, whatever the address.
@@ -80,13 +98,9 @@ def outcome_of(
             if any.
     """
     causes = list(_causes(error, outer))
+    kind = _kind(error, causes)
     if isinstance(error, FetchFailedError):
-        kind = error.kind
         causes = causes[1:] or causes  # the cause is more specific
-    else:
-        kind = _kind_of_causes(causes) or _kind_of(error)
-    if _is_local(causes):
-        kind = FailureKind.LOCAL
     text = _text(causes)
     if type(error) is TimeoutError and not error.args:
         text = f"no response within {deadline:g} s"
@@ -97,6 +111,14 @@ def outcome_of(
     ):
         text += f"; the checker used no proxy, although {ignored_proxy} is set"
     return Outcome(failure=kind, error=text, redirects=redirects, cause=error)
+
+
+def failure_kind(error: Exception) -> FailureKind:
+    """The kind of failure that an exception from a client means.
+
+    Knows httpx, httpx2, aiohttp, Scrapy, and sockets; OTHER for any other exception.
+    """
+    return _kind(error, list(_causes(error, None)))
 
 
 def _causes(
@@ -110,6 +132,9 @@ def _causes(
         current = waiting.pop(0)
         if not isinstance(current, _NO_CAUSES):
             yield current
+        if type(current).__module__.startswith("twisted."):
+            reasons = getattr(current, "reasons", ())  # a lost connection's exceptions
+            waiting.extend(reason.value for reason in reasons)
         if isinstance(current, BaseExceptionGroup):
             waiting.extend(current.exceptions[:_MAX_CAUSES])
         following = current.__cause__ or current.__context__
@@ -117,11 +142,19 @@ def _causes(
             waiting.append(following)
 
 
-def _kind_of_causes(causes: list[BaseException]) -> FailureKind | None:
-    for kind, failure in _KINDS_OF_CAUSES:
-        if any(isinstance(cause, kind) for cause in causes):
-            return failure
-    return None
+def _kind(error: Exception, causes: list[BaseException]) -> FailureKind:
+    if _is_local(causes):
+        return FailureKind.LOCAL
+    if isinstance(error, FetchFailedError):
+        return error.kind
+    names = {name for cause in causes for name in _class_names(cause)}
+    for name, kind in _KINDS_OF_CAUSES.items():
+        if name in names:
+            return kind
+    for name in _class_names(error):
+        if name in _KINDS:
+            return _KINDS[name]
+    return FailureKind.OTHER
 
 
 def _is_local(causes: list[BaseException]) -> bool:
@@ -143,11 +176,11 @@ def _is_local(causes: list[BaseException]) -> bool:
     )
 
 
-def _kind_of(error: BaseException) -> FailureKind:
+def _class_names(error: BaseException) -> Iterator[str]:
+    """The names of the classes of `error`, without and with their module."""
     for kind in type(error).mro():
-        if kind.__name__ in _KINDS:
-            return _KINDS[kind.__name__]
-    return FailureKind.OTHER
+        yield kind.__name__
+        yield f"{kind.__module__}.{kind.__name__}"
 
 
 def _text(causes: list[BaseException]) -> str:

@@ -5,18 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import scrapy
-from OpenSSL import SSL
 from scrapy import signals
-from scrapy.exceptions import (
-    CannotResolveHostError,
-    DownloadConnectionRefusedError,
-    DownloadFailedError,
-    DownloadTimeoutError,
-    IgnoreRequest,
-    StopDownload,
-)
+from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http.request import NO_CALLBACK
-from twisted.internet.error import ConnectError, ConnectionClosed
 
 from robotsgate import FailureKind, FetchedResponse, FetchFailedError, Policy
 from robotsgate.fetching import NEVER_SENT, as_pairs
@@ -36,17 +27,6 @@ _DEFAULT_POLICY = Policy()
 
 # The maximum size of a body decoded by Scrapy; a larger body is considered corrupt.
 _MOST_DECODED_BYTES = 32 * 1024 * 1024
-
-# The first matching class applies.
-_KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
-    (CannotResolveHostError, FailureKind.NAME_RESOLUTION),
-    (DownloadTimeoutError, FailureKind.TIMEOUT),
-    (DownloadConnectionRefusedError, FailureKind.CONNECT),
-    (ConnectError, FailureKind.CONNECT),
-    (SSL.Error, FailureKind.TLS),
-    (ConnectionClosed, FailureKind.TRANSFER),
-    (DownloadFailedError, FailureKind.PROTOCOL),
-)
 
 
 class DownloaderFetcher:
@@ -121,9 +101,7 @@ class DownloaderFetcher:
         """Send `request`, and return the response.
 
         Raises:
-            FetchFailedError: Scrapy raised an exception because there was no usable
-                response.
-            Exception: any other exception, from the user's middlewares or handlers.
+            Exception: from Scrapy, or from the user's middlewares or handlers.
         """
         crawler = self._crawler
         # Not connected permanently, because that would slow down every chunk of every
@@ -136,10 +114,7 @@ class DownloaderFetcher:
         except Exception as error:
             if not isinstance(error, IgnoreRequest):
                 crawler.stats.inc_value(f"robotstxt/exception_count/{type(error)}")
-            kind = _kind_of(error)
-            if kind is None:
-                raise
-            raise FetchFailedError(str(error), kind=kind) from error
+            raise
         finally:
             self._under_way -= 1
             if not self._under_way:
@@ -157,14 +132,3 @@ class DownloaderFetcher:
         request.meta[_BYTES_LEFT] = left - len(data)
         if left <= len(data):
             raise StopDownload(fail=False)
-
-
-def _kind_of(error: Exception) -> FailureKind | None:
-    """Where a download failed; `None` if the exception is not one of Scrapy's."""
-    # Twisted wraps a connection's exceptions as the `reasons` of another exception.
-    reasons = getattr(error.__cause__, "reasons", ())
-    causes = (error, *(reason.value for reason in reasons))
-    for kind, failure in _KINDS:
-        if any(isinstance(cause, kind) for cause in causes):
-            return failure
-    return None

@@ -17,7 +17,6 @@ try:
 except ImportError as error:
     raise missing_extra("aiohttp") from error
 
-import ssl
 from contextlib import contextmanager
 from contextvars import ContextVar
 from http.cookies import SimpleCookie
@@ -27,7 +26,6 @@ from yarl import URL
 
 from robotsgate import (
     DisallowedError,
-    FailureKind,
     FetchedResponse,
     FetchFailedError,
     InvalidURLError,
@@ -37,6 +35,7 @@ from robotsgate.fetching import (
     NEVER_SENT,
     Body,
     as_pairs,
+    failure_kind,
     has_left_origin,
     read_into,
 )
@@ -61,21 +60,6 @@ __all__ = [
 ]
 
 _is_ignored: ContextVar[bool] = ContextVar("robotsgate.is_ignored", default=False)
-
-# The first matching class applies.
-_KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
-    (aiohttp.ClientConnectorDNSError, FailureKind.NAME_RESOLUTION),
-    (aiohttp.ClientSSLError, FailureKind.TLS),
-    (aiohttp.ServerFingerprintMismatch, FailureKind.TLS),
-    (TimeoutError, FailureKind.TIMEOUT),
-    (aiohttp.ClientConnectorError, FailureKind.CONNECT),
-    (aiohttp.ClientHttpProxyError, FailureKind.CONNECT),
-    (aiohttp.ClientConnectionError, FailureKind.TRANSFER),
-    (aiohttp.ClientResponseError, FailureKind.PROTOCOL),
-    (aiohttp.ClientPayloadError, FailureKind.PROTOCOL),
-    (ssl.SSLError, FailureKind.TLS),
-    (OSError, FailureKind.TRANSFER),
-)
 
 
 class RobotsDisallowedError(DisallowedError, aiohttp.ClientError):
@@ -221,7 +205,7 @@ class AiohttpFetcher:
                     is_decoded=False,
                 )
         except (aiohttp.ClientError, OSError) as error:
-            raise FetchFailedError(str(error), kind=_kind_of(error)) from error
+            raise FetchFailedError(str(error), kind=failure_kind(error)) from error
 
 
 def _anonymous(headers: Sequence[tuple[str, str]]) -> ClientMiddlewareType:
@@ -244,10 +228,3 @@ def _anonymous(headers: Sequence[tuple[str, str]]) -> ClientMiddlewareType:
         return response
 
     return send_anonymously
-
-
-def _kind_of(error: Exception) -> FailureKind:
-    for kind, failure in _KINDS:
-        if isinstance(error, kind):
-            return failure
-    return FailureKind.OTHER
