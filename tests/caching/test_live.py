@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from robotsgate import AccessResult, Dialect, Policy
+from robotsgate import AccessResult, Dialect, Policy, RobotsTxt
 from robotsgate.caching._entry import Outage
 from robotsgate.caching._in_force import Effect
 from robotsgate.caching._live import LiveOrigins
@@ -240,6 +240,21 @@ def test_agents_of_one_group_share_their_rules_but_not_their_delays() -> None:
     assert [one.agent_rules.group for one in (first, second, other)] == ["a", "b", "*"]
     assert first.agent_rules.crawl_delay != other.agent_rules.crawl_delay
     assert rules_of(live, origin, "a") is first
+
+
+def test_robots_txt_is_allowed_in_both_dialects_whatever_an_override_says() -> None:
+    file = RobotsTxt.parse("User-agent: *\nDisallow: /", dialect=Dialect.GOOGLE)
+    live = LiveOrigins(
+        max_origins=1,
+        policy=Policy(),
+        dialect=Dialect.GOOGLE,
+        overrides={"https://example.com": file},
+    )
+
+    rules = rules_of(live, admitted(live), "a")
+
+    assert rules.allows(["/robots.txt"])
+    assert not file.can_fetch("a", "/robots.txt")
 
 
 def test_clear_removes_everything() -> None:

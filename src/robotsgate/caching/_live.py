@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from robotsgate.caching._entry import OVERRIDE, Entry
 from robotsgate.caching._in_force import Effect
 from robotsgate.caching._standing import RULES_WITHOUT_FILE, Standing, StandingFor
+from robotsgate.robotstxt._matcher import ROBOTS_TXT_PATH
 from robotsgate.robotstxt._robots_txt import MAX_KNOWN_AGENTS, RobotsTxt
 from robotsgate.urls._origin import Origin
 
@@ -129,6 +131,10 @@ class LiveOrigins:
     ) -> StandingFor:
         """Add the rules for `agent` from `standing`, sharing equal rules."""
         standing.forget_body()
+        if agent_rules.rules.implied is None:  # in `Dialect.GOOGLE`
+            rules = copy(agent_rules.rules)
+            rules.implied = ROBOTS_TXT_PATH
+            agent_rules = replace(agent_rules, rules=rules)
         if len(standing.agents) >= MAX_KNOWN_AGENTS:
             self._drop_agents(standing)
         weight = sum(

@@ -12,7 +12,6 @@ from robotsgate.caching._verdict import Reason
 from robotsgate.robotstxt._agent_rules import AgentRules
 from robotsgate.robotstxt._matcher import RuleSet
 from robotsgate.robotstxt._records import RuleLines
-from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
 from robotsgate.urls._origin import shown_url
 from robotsgate.urls._path import decisive
 
@@ -36,7 +35,7 @@ _MAX_USAGE_CHARACTERS_AT_ONCE = 4_096
 _EVERYTHING = RuleLines(["/"], [0], ["/"])
 _FULL_ALLOW = AgentRules(group=None, rules=RuleSet())
 _FULL_DISALLOW = AgentRules(group=None, rules=RuleSet(_EVERYTHING))
-_REFUSAL = AgentRules(group=None, rules=RuleSet(_EVERYTHING))
+_REFUSAL = AgentRules(group=None, rules=RuleSet(_EVERYTHING, implied=None))
 
 RULES_WITHOUT_FILE = {
     Effect.ALLOW: _FULL_ALLOW,
@@ -175,14 +174,14 @@ class StandingFor:
         if len(readings) > 1 and not self.explains_at_once(readings):
             return None
         for target in readings:
-            answer = self._is_implied(target) or self.rules.allows_at_once(target)
+            answer = self.rules.allows_at_once(target)
             if not answer:
                 return answer
         return True
 
     def allows(self, readings: Iterable[str]) -> bool:
         """Like `allows_at_once`, but always decides, however long it takes."""
-        return all(map(self._allows, readings))
+        return all(map(self.rules.allows, readings))
 
     def explain(
         self, standing: Standing, question: Question, *, policy: Policy
@@ -191,8 +190,7 @@ class StandingFor:
 
         If a target has several readings, the first disallowed reading is used.
         """
-        target = decisive(question.readings, self._allows)
-        match = self.agent_rules.match(target, is_robots_txt=self._is_implied(target))
+        match = self.agent_rules.match(decisive(question.readings, self.rules.allows))
         was_in_force = in_force(standing.entry, now=self.usable_from, policy=policy)
         return explain(
             standing.entry,
@@ -206,8 +204,7 @@ class StandingFor:
         """Why a target with these `readings` is disallowed, for the log."""
         if self.agent_rules.group is None or not self.explains_at_once(readings):
             return self.refusal
-        target = decisive(readings, self._allows)
-        rule = self.agent_rules.match(target, is_robots_txt=False).rule
+        rule = self.agent_rules.match(decisive(readings, self.rules.allows)).rule
         return f"{self.refusal}, {str(rule)!r} on line {rule and rule.line}"
 
     def explains_at_once(self, readings: Iterable[str]) -> bool:
@@ -239,14 +236,3 @@ class StandingFor:
         values = (value for _, value, _ in self.agent_rules.usage_lines)
         is_quick = sum(map(len, values)) <= _MAX_USAGE_CHARACTERS_AT_ONCE
         return is_quick and self.explains_at_once(readings)
-
-    def _allows(self, target: str) -> bool:
-        return self._is_implied(target) or self.rules.allows(target)
-
-    def _is_implied(self, target: str) -> bool:
-        """Whether `target` is implicitly allowed.
-
-        Only this method decides that /robots.txt is allowed (RFC 9309 §2.2.2), unless
-        the address guard refused the origin.
-        """
-        return target == ROBOTS_TXT_PATH and self.rules is not _REFUSAL.rules

@@ -17,7 +17,6 @@ from robotsgate.caching._in_force import Effect
 from robotsgate.caching._question import Question
 from robotsgate.checking._reporting import LOGGER
 from robotsgate.robotstxt._octets import UNLESS_PLAIN_CHANGED
-from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
 from robotsgate.urls._path import has_readings, target_of
 
 if TYPE_CHECKING:
@@ -107,11 +106,7 @@ class Answers:
         rules.is_used = True
         answer = rules.rules.allows_at_once(target)
         if not answer:
-            if (
-                answer is None
-                or target == ROBOTS_TXT_PATH
-                or LOGGER.isEnabledFor(DEBUG)
-            ):
+            if answer is None or LOGGER.isEnabledFor(DEBUG):
                 return None  # the slower path decides and logs
             self._reporter.disallowed[rules.refusal] += 1
             return False

@@ -19,7 +19,7 @@ import anyio
 
 from robotsgate.caching._address_guard import GuardRules
 from robotsgate.errors import InvalidURLError, RobotsError
-from robotsgate.robotstxt._robots_txt import ROBOTS_TXT_PATH
+from robotsgate.robotstxt._matcher import ROBOTS_TXT_PATH
 from robotsgate.urls._origin import DEFAULT_PORTS, Origin, split_url
 
 if TYPE_CHECKING:

@@ -44,12 +44,15 @@ class AgentRules:
     request_rate: RequestRate | None = None
     usage_lines: tuple[Other, ...] = ()
 
-    def match(self, target: str, *, is_robots_txt: bool) -> Match:
-        """The match for `target`, which may be /robots.txt itself."""
-        number = None if is_robots_txt else self.rules.decisive(target)
+    def match(self, target: str) -> Match:
+        """The match for `target`."""
+        number = self.rules.decisive(target)
         if number is None:
             return Match(
-                allowed=True, rule=None, group=self.group, is_robots_txt=is_robots_txt
+                allowed=True,
+                rule=None,
+                group=self.group,
+                is_robots_txt=target == self.rules.implied,
             )
         return Match(
             allowed=self.rules.is_allow(number),

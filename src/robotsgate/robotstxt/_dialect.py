@@ -11,6 +11,7 @@ import enum
 import re
 from typing import TYPE_CHECKING
 
+from robotsgate.robotstxt._matcher import ROBOTS_TXT_PATH
 from robotsgate.robotstxt._model import LineKind
 from robotsgate.robotstxt._octets import (
     as_octets,
@@ -85,8 +86,8 @@ class Grammar:
     known_fields = _FREQUENT_SPELLINGS
     """Frequent field spellings, exactly as found in files; faster than `field`."""
 
-    implies_robots_txt = True
-    """Whether /robots.txt itself is always allowed (RFC 9309 §2.2.2)."""
+    implied: str | None = ROBOTS_TXT_PATH
+    """See `RuleSet.implied`."""
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
         """`body` without its byte order mark; UTF-16 and UTF-32 become UTF-8."""
@@ -200,7 +201,7 @@ class _Google(Grammar):
     """Accepts prefixes of field names, common misspellings and missing colons."""
 
     white_space = " \t\x0b\x0c"
-    implies_robots_txt = False
+    implied: str | None = None
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
         """`body` without its byte order mark, even if the mark is incomplete."""

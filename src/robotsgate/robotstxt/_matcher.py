@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
     from robotsgate.robotstxt._records import RuleLines
 
+ROBOTS_TXT_PATH = "/robots.txt"
+
 # Up to this number, trying each prefix is faster than a binary search.
 _FEW_PREFIXES = 32
 
@@ -75,17 +77,24 @@ class RuleSet:
     before the allow rules.
 
     Attributes:
+        implied: the target that is allowed whatever the rules: /robots.txt (RFC 9309
+            §2.2.2), or `None`.
         quick_length: a target of up to this many characters, or several targets of
             that total length, can be matched within about 10 milliseconds, even with
             hostile rules.
     """
 
-    __slots__ = ("_allows", "_disallows", "_prefixes", "quick_length")
+    __slots__ = ("_allows", "_disallows", "_prefixes", "implied", "quick_length")
 
     def __init__(
-        self, disallows: RuleLines = NO_RULES, allows: RuleLines = NO_RULES
+        self,
+        disallows: RuleLines = NO_RULES,
+        allows: RuleLines = NO_RULES,
+        *,
+        implied: str | None = ROBOTS_TXT_PATH,
     ) -> None:
         """Store the rules, and prepare the disallow side."""
+        self.implied = implied
         self._disallows = _Side(disallows)
         # Not prepared yet, because most files never need it.
         self._allows = _Side(allows) if allows.patterns else _NONE
@@ -121,8 +130,10 @@ class RuleSet:
             if not target.startswith(self._prefixes):
                 return True
         elif len(target) > self.quick_length:
-            return None
+            return target == self.implied or None
         elif not self._disallows.has_match(target):
+            return True
+        if target == self.implied:
             return True
         if self._allows is _NONE:
             return False
@@ -145,7 +156,12 @@ class RuleSet:
         return len(self._disallows.patterns) + self._allows.patterns.index(allow)
 
     def matching(self, target: str) -> list[int]:
-        """The numbers of all rules that match `target`, most specific first."""
+        """The numbers of all rules that match `target`, most specific first.
+
+        Empty for the implied target, whatever the rules.
+        """
+        if target == self.implied:
+            return []
         matcher = IndexedTarget(target)
         patterns = [*self._allows.patterns, *self._disallows.patterns]
         count = len(self._allows.patterns)
@@ -161,7 +177,12 @@ class RuleSet:
         return len(allow) >= len(disallow)
 
     def _longest(self, target: str) -> tuple[str, str]:
-        """The longest matching disallow pattern and allow pattern, each "" if none."""
+        """The longest matching disallow pattern and allow pattern, each "" if none.
+
+        Both are "" for the implied target.
+        """
+        if target == self.implied:
+            return "", ""
         if not self._allows.is_ready:
             self._allows.prepare()
         is_quick = len(target) <= self.quick_length

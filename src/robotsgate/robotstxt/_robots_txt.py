@@ -32,7 +32,7 @@ from robotsgate.robotstxt._usage_lines import (
 from robotsgate.urls._path import decisive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Never
 
     from robotsgate.robotstxt._dialect import Grammar
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 DEFAULT_MAX_BYTES = 512_000
 """500 KiB: the minimum required by RFC 9309 §2.5, and what Google reads."""
-
-ROBOTS_TXT_PATH = "/robots.txt"
 
 _URL = re.compile(r"\s*(?:https?|ftp)://\S+\s*", re.IGNORECASE)
 _NOT_A_BODY = (
@@ -156,10 +154,7 @@ class RobotsTxt:
             InvalidURLError: `url` is neither an absolute URL nor a path.
         """
         rules = self.rules_for(agent).rules
-        for target in self._grammar.readings(url):
-            if not (rules.allows(target) or self._is_implied(target)):
-                return False
-        return True
+        return all(map(rules.allows, self._grammar.readings(url)))
 
     def match(self, agent: str | Sequence[str], url: str | URLLike) -> Match:
         """Like `can_fetch`, but also returns the rule that applies.
@@ -168,8 +163,7 @@ class RobotsTxt:
         are allowed, the URL as given. Raises the same errors as `can_fetch`.
         """
         rules = self.rules_for(agent)
-        target = decisive(self._grammar.readings(url), self._allows(rules))
-        return rules.match(target, is_robots_txt=self._is_implied(target))
+        return rules.match(decisive(self._grammar.readings(url), rules.rules.allows))
 
     def matches(
         self, agent: str | Sequence[str], url: str | URLLike
@@ -181,10 +175,8 @@ class RobotsTxt:
             first, then allow before disallow, then earlier lines. `match` returns the
             first rule. Empty for /robots.txt if the dialect always allows it.
         """
-        agent_rules = self.rules_for(agent)
-        rules = agent_rules.rules
-        target = decisive(self._grammar.readings(url), self._allows(agent_rules))
-        numbers = () if self._is_implied(target) else rules.matching(target)
+        rules = self.rules_for(agent).rules
+        numbers = rules.matching(decisive(self._grammar.readings(url), rules.allows))
         # In `Dialect.GOOGLE`, an allow rule may imply two patterns.
         return tuple(dict.fromkeys(rule_of(rules.as_written(one)) for one in numbers))
 
@@ -206,7 +198,7 @@ class RobotsTxt:
 
         rules = self.rules_for(agent)
         readings = self._grammar.readings(url)
-        allowed = all(map(self._allows(rules), readings))
+        allowed = all(map(rules.rules.allows, readings))
         return usage_preferences(
             rules.usage_lines, readings, self._grammar, allowed=allowed
         )
@@ -341,7 +333,8 @@ class RobotsTxt:
                     request_rate=first_request_rate(valid),
                     usage_lines=with_own_lines(of_all, own),
                 )
-        return AgentRules(group=None, rules=RuleSet(), usage_lines=of_all)
+        rules = RuleSet(implied=self._grammar.implied)
+        return AgentRules(group=None, rules=rules, usage_lines=of_all)
 
     def _read_usage_lines_of_all(self) -> tuple[Other, ...]:
         """The usage records above the first group, which apply to all agents.
@@ -364,17 +357,13 @@ class RobotsTxt:
         known = self._by_sections.get(key)
         if known is None:
             records = read(self._outline, sections, self._grammar, others=USAGE_FIELDS)
-            rules = RuleSet(*spelt_rules(records, self._grammar))
+            rules = RuleSet(
+                *spelt_rules(records, self._grammar),
+                implied=self._grammar.implied,
+            )
             known = rules, records.rates, records.others
             self._by_sections[key] = known
         return known
-
-    def _allows(self, rules: AgentRules) -> Callable[[str], bool]:
-        """Return a function that checks targets against this file's `rules`."""
-        return lambda target: rules.rules.allows(target) or self._is_implied(target)
-
-    def _is_implied(self, target: str) -> bool:
-        return target == ROBOTS_TXT_PATH and self._grammar.implies_robots_txt
 
 
 def has_rules(body: bytes, *, max_bytes: int) -> bool:
