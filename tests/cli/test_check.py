@@ -67,21 +67,24 @@ def test_checks_are_answered_in_order(
 
 @cases("arguments lines", {
     "by a rule of its group":
-        (["-a", "A", "/p"], ["disallowed {}/p: line 5 (Disallow: /p); {}"]),
+        (["-a", "A", "/p"], ["disallowed {}/p: line 5 (Disallow: /p, for a); {}"]),
     "by a rule for all agents":
         (["-a", "b", "/"],
          ["disallowed {}/: line 10 (Disallow: /, for all agents); {}"]),
     "by a group named in a header":
         (["-a", "Mozilla/5.0 (compatible; a/1.0)", "/p/ok"],
          ["allowed {}/p/ok: line 6 (Allow: /p/ok, for a); {}"]),
-    "without a rule": (["-a", "a", "/x"], ["allowed {}/x: no rule matches; {}"]),
+    "without a rule":
+        (["-a", "a", "/x"],
+         ["allowed {}/x: none of the rules for a in robots.txt match; {}"]),
     "robots.txt itself":
         (["/robots.txt"],
          ["allowed {}/robots.txt: robots.txt itself may always be fetched"]),
     "for several agents":
         (["-a", "a", "-a", "none,news", "/p"],
-         ["disallowed {}/p for a: line 5 (Disallow: /p); {}",
-          "allowed {}/p for none,news: no rule matches; {}"]),
+         ["disallowed {}/p for a: line 5 (Disallow: /p, for a); {}",
+          ("allowed {}/p for none,news: none of the rules for news in robots.txt match;"
+           " {}")]),
 })  # fmt: skip
 def test_verdict_comes_first_and_its_reason_last(
     program: Callable[..., Result], site: str, arguments: list[str], lines: list[str]
@@ -96,12 +99,15 @@ def test_verdict_comes_first_and_its_reason_last(
 @cases("status policy code answer", {
     "a server error":
         (500, "default", 3,
-         "disallowed {}/: unreachable (500), no cached copy; next fetch in "),
+         ("disallowed {}/: robots.txt is unreachable (500), and there is no usable"
+          " cached copy; next fetch in ")),
     "too many requests":
         (429, "default", 3,
-         "disallowed {}/: unreachable (429), no cached copy; next fetch in "),
+         ("disallowed {}/: robots.txt is unreachable (429), and there is no usable"
+          " cached copy; next fetch in ")),
     "a missing file":
-        (404, "default", 0, "allowed {}/: no robots.txt (404); fresh for 24 h"),
+        (404, "default", 0,
+         "allowed {}/: robots.txt is unavailable (404); fresh for 24 h"),
     "restricted access":
         (403, "strict", 1,
          "disallowed {}/: access to robots.txt is restricted (403); fresh for "),
@@ -181,7 +187,7 @@ def test_explanation_marks_the_line_and_lists_competing_rules(
     result = program("check", "--explain", "-a", "a", f"{site}/p/ok")
 
     assert result.stdout.splitlines() == [
-        f"allowed {site}/p/ok: line 6 (Allow: /p/ok) of {file}; fresh for 24 h",
+        f"allowed {site}/p/ok: line 6 (Allow: /p/ok, for a) of {file}; fresh for 24 h",
         "    3 | ",
         "    4 | User-agent: a",
         "    5 | Disallow: /p",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from robotsgate import AccessResult, Reason, Verdict
 from robotsgate.cli._explain import summary
 from tests.tables import cases
@@ -44,14 +42,15 @@ def test_duration_is_rounded_to_the_largest_unit_that_yields_at_least_two(
     verdict = replace(_VERDICT, fresh_until=_NOW + seconds)
 
     assert summary(verdict, now=_NOW) == (
-        f"unreachable (timed out), no cached copy; next fetch in {words}"
+        "robots.txt is unreachable (timed out), and there is no usable cached copy;"
+        f" next fetch in {words}"
     )
 
 
 def test_stale_copy_is_shown_with_its_age() -> None:
     verdict = replace(
         _VERDICT,
-        reason=Reason.NO_MATCHING_RULE,
+        reason=Reason.NO_GROUP,
         is_stale=True,
         error=None,
         status=503,
@@ -59,22 +58,6 @@ def test_stale_copy_is_shown_with_its_age() -> None:
     )
 
     assert summary(verdict, now=_NOW) == (
-        "no rule matches; cached 2 days ago, now unreachable (503); next fetch in 5 min"
+        "robots.txt has no group for this agent; cached 2 days ago,"
+        " now unreachable (503); next fetch in 5 min"
     )
-
-
-# Verdicts by a rule have no phrase, and the command line has no overrides.
-_WITHOUT_PHRASE = {
-    Reason.ALLOWED_BY_RULE,
-    Reason.DISALLOWED_BY_RULE,
-    Reason.OVERRIDDEN,
-}
-
-
-@pytest.mark.parametrize(
-    "reason", [one for one in Reason if one not in _WITHOUT_PHRASE]
-)
-def test_every_reason_has_a_phrase(reason: Reason) -> None:
-    phrase = summary(replace(_VERDICT, reason=reason), now=_NOW)
-
-    assert "{" not in phrase

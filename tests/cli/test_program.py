@@ -272,12 +272,13 @@ def test_verdict_is_one_line_on_a_terminal_or_two_if_too_long(
 ) -> None:
     url = serve(Reply(body=b"User-agent: *\nDisallow: /p\n")).url
 
-    shown = run_on_terminal("check", f"{url}/p", f"{url}/p/{'x' * 30}")
+    urls = [f"{url}/p", f"{url}/p/{'x' * 30}"]
+    shown = run_on_terminal("check", *urls, variables={"COLUMNS": "100"})
 
     assert shown.decode().replace("\x1b[31m", "").replace("\x1b[0m", "") == (
-        f"disallowed {url}/p: line 2 (Disallow: /p); fresh for 24 h\r\n"
+        f"disallowed {url}/p: line 2 (Disallow: /p, for all agents); fresh for 24 h\r\n"
         f"disallowed {url}/p/{'x' * 30}\r\n"
-        "  line 2 (Disallow: /p); fresh for 24 h\r\n"
+        "  line 2 (Disallow: /p, for all agents); fresh for 24 h\r\n"
     )
 
 

@@ -114,7 +114,9 @@ def test_each_agent_has_its_own_answer_and_reason() -> None:
         "by line 2 (Disallow: /x, for a)",
         "the file has no group for this agent",
     ]
-    assert content["answers"][2]["reason"] == "none of the rules for a match"
+    assert (
+        content["answers"][2]["reason"] == "none of the rules for a in the file match"
+    )
 
 
 def test_dialects_that_disagree_are_named() -> None:

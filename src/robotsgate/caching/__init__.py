@@ -14,6 +14,7 @@ from robotsgate.caching._verdict import (
     date_text,
     file_of,
     printable,
+    reason_text,
 )
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "file_of",
     "freshness_lifetime",
     "printable",
+    "reason_text",
 ]

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, cast
 from robotsgate.caching._entry import LARGEST_SKEW, OVERRIDE, limit, span
 from robotsgate.caching._outcome import AccessResult
 from robotsgate.caching._policy import AfterUnreachableLimit
-from robotsgate.caching._verdict import Reason, Verdict
-from robotsgate.robotstxt._model import RuleKind
+from robotsgate.caching._verdict import Reason, Verdict, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,7 +125,9 @@ def explain(
         or (has_rules and match.allowed),
         url=url,
         agent=agent,
-        reason=Reason.ROBOTS_TXT if match.is_robots_txt else _reason(decision, match),
+        reason=reason_of(match)
+        if match.is_robots_txt or decision.reason is None
+        else decision.reason,
         rule=match.rule if has_rules else None,
         group=match.group if has_rules else None,
         access=AccessResult.UNREACHABLE
@@ -210,12 +211,3 @@ def _fresh_until(entry: Entry, decision: InForce) -> float | None:
         return entry.next_fetch_at
     answer = cast("Answer", entry.answer)
     return None if answer is OVERRIDE else answer.fresh_until
-
-
-def _reason(decision: InForce, match: Match) -> Reason:
-    if decision.reason is not None:
-        return decision.reason
-    if match.rule is not None:
-        is_allow = match.rule.kind is RuleKind.ALLOW
-        return Reason.ALLOWED_BY_RULE if is_allow else Reason.DISALLOWED_BY_RULE
-    return Reason.NO_GROUP if match.group is None else Reason.NO_MATCHING_RULE

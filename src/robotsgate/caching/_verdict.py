@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from robotsgate.errors import RobotsError
-from robotsgate.robotstxt._model import JSONValue
+from robotsgate.robotstxt._model import JSONValue, RuleKind
 
 if TYPE_CHECKING:
     from robotsgate.caching._outcome import AccessResult
-    from robotsgate.robotstxt._model import Rule
+    from robotsgate.robotstxt._model import Match, Rule
 
 
 class Reason(enum.Enum):
@@ -117,24 +117,41 @@ class Verdict(JSONValue):
         """A human-readable sentence, without a final period."""
         sentence = "allowed" if self.allowed else "disallowed"
         file = file_of(self)
-        group = "all agents" if self.group == "*" else self.group
-        evidence = str(self.status) if self.error is None else self.error
-        if self.rule is not None:
+        if self.rule is None:
+            file += "," if self.redirects else ""
+            sentence += f": {reason_text(self, file=file)}"
+        else:
             is_override = self.reason is Reason.OVERRIDDEN
             place = f"the override for {file}" if is_override else file
-            sentence += f" by line {self.rule.line} ({self.rule}, for {group})"
-            sentence += f" of {place}"
-        else:
-            file += "," if self.redirects else ""
-            reason = _SENTENCES[self.reason]
-            reason = reason.format(file=file, group=group, evidence=evidence)
-            sentence += f": {reason}"
+            sentence += f" by {reason_text(self, file=file)} of {place}"
         if self.is_stale and self.reason is not Reason.ROBOTS_TXT:
             sentence += (
                 f"; using the cached copy from {date_text(self.fetched_at)},"
-                f" because the origin is unreachable ({evidence})"
+                f" because the origin is unreachable ({self.error or self.status})"
             )
         return printable(sentence)
+
+
+def reason_text(decision: Verdict | Match, *, file: str) -> str:
+    """The reason for a verdict or a match in words; `file` names the robots.txt."""
+    group = "all agents" if decision.group == "*" else decision.group
+    if decision.rule is not None:
+        return f"line {decision.rule.line} ({decision.rule}, for {group})"
+    if isinstance(decision, Verdict):
+        reason, evidence = decision.reason, decision.error or decision.status
+    else:
+        reason, evidence = reason_of(decision), None
+    return _SENTENCES[reason].format(file=file, group=group, evidence=evidence)
+
+
+def reason_of(match: Match) -> Reason:
+    """The reason for a verdict that depends only on the file."""
+    if match.is_robots_txt:
+        return Reason.ROBOTS_TXT
+    if match.rule is not None:
+        is_allow = match.rule.kind is RuleKind.ALLOW
+        return Reason.ALLOWED_BY_RULE if is_allow else Reason.DISALLOWED_BY_RULE
+    return Reason.NO_GROUP if match.group is None else Reason.NO_MATCHING_RULE
 
 
 def file_of(verdict: Verdict) -> str:

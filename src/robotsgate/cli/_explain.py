@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from robotsgate.caching import Reason, date_text, file_of
+from robotsgate.caching import Reason, date_text, file_of, reason_text
 from robotsgate.robotstxt import Line, RuleKind
 
 if TYPE_CHECKING:
@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 _LINES_AROUND = 3
 
 _MOST_RULES = 10
-
-# Shorter than a verdict's own text, so that most of them fit into 80 columns along
-# with the URL.
-_BRIEFLY = {
-    Reason.NO_MATCHING_RULE: "no rule matches",
-    Reason.NO_GROUP: "no group for this agent",
-    Reason.UNAVAILABLE: "no robots.txt ({evidence})",
-    Reason.UNREACHABLE: "unreachable ({evidence}), no cached copy",
-    Reason.UNREACHABLE_TOO_LONG: "unreachable for too long ({evidence})",
-    Reason.ADDRESS_REFUSED: "not fetched: {evidence}",
-    Reason.RESTRICTED: "access to robots.txt is restricted ({evidence})",
-}
 
 _UNITS = ((86_400, "days"), (3_600, "h"), (60, "min"))
 
@@ -55,22 +43,17 @@ def summary(verdict: Verdict, *, now: float) -> str:
 
     `now` is in epoch seconds.
     """
+    phrase = reason_text(verdict, file="robots.txt")
+    if verdict.rule is not None and verdict.redirects:
+        phrase += f" of {file_of(verdict)}"
     if verdict.reason is Reason.ROBOTS_TXT:
-        return "robots.txt itself may always be fetched"
-    evidence = str(verdict.status) if verdict.error is None else verdict.error
-    rule, group = verdict.rule, verdict.group
-    if rule is None:
-        phrase = _BRIEFLY[verdict.reason].format(evidence=evidence)
-    else:
-        is_own_group = str(verdict.agent).lower() == group
-        who = "all agents" if group == "*" else group
-        phrase = f"line {rule.line} ({rule}{'' if is_own_group else f', for {who}'})"
-        phrase += f" of {file_of(verdict)}" if verdict.redirects else ""
+        return phrase
     left = _duration((verdict.fresh_until or now) - now)
     if verdict.fetched_at is None:
         return f"{phrase}; next fetch in {left}"
     if verdict.is_stale:
         age = _duration(now - verdict.fetched_at)
+        evidence = verdict.error or verdict.status
         phrase += f"; cached {age} ago, now unreachable ({evidence})"
         return f"{phrase}; next fetch in {left}"
     return f"{phrase}; fresh for {left}"

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from robotsgate.caching import printable
+from robotsgate.caching import printable, reason_text
 from robotsgate.cli._findings import about_file
 from robotsgate.errors import InvalidProductTokenError, InvalidURLError
 from robotsgate.robotstxt import Dialect, RobotsTxt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from robotsgate.robotstxt import Match
 
 # Hostile rules take up to 0.1 s per check and dialect.
 _MOST_CHECKS = 50
@@ -192,19 +190,10 @@ def _decision(
         match = robots.match(agent, path)
     except (InvalidProductTokenError, InvalidURLError) as error:
         return None, None, str(error)
-    line = None if match.rule is None else match.rule.line
-    return match.allowed, line, _reason(match)
-
-
-def _reason(match: Match) -> str:
-    group = "all agents" if match.group == "*" else match.group
-    if match.rule is not None:
-        return f"by line {match.rule.line} ({match.rule}, for {group})"
-    if match.is_robots_txt:
-        return "robots.txt itself may always be fetched"
-    if match.group is None:
-        return "the file has no group for this agent"
-    return f"none of the rules for {group} match"
+    reason = reason_text(match, file="the file")
+    if match.rule is None:
+        return match.allowed, None, reason
+    return match.allowed, match.rule.line, f"by {reason}"
 
 
 def _with_slash(path: str) -> str:
