@@ -1,4 +1,4 @@
-"""The file in a decoded body; `tests/fetching/test_body.py` tests the decoders."""
+"""Content codings; `tests/fetching/test_body.py` tests the decoding itself."""
 
 from __future__ import annotations
 
@@ -8,12 +8,28 @@ import time
 
 import pytest
 
-from robotsgate.caching._coding import CodingError, file_in
+from robotsgate.caching._coding import CodingError, decoder_of, file_in
 from tests.tables import cases
 
 RULES = b"User-agent: *\nDisallow: /private\n"
 GZIPPED = gzip.compress(RULES)
 LIMIT = 1_000
+
+
+@pytest.mark.parametrize(
+    "coding",
+    ["br", "zstd", "compress", "gzip, gzip", "deflate,gzip", "UTF-8, br"],
+)
+def test_coding_that_was_not_requested_is_an_error(coding: str) -> None:
+    with pytest.raises(CodingError, match="expected the content coding gzip or defl"):
+        decoder_of(coding)
+
+
+def test_absurdly_long_coding_name_is_shortened() -> None:
+    with pytest.raises(CodingError) as caught:
+        decoder_of(f"br, {'x' * 100_000}")
+
+    assert len(str(caught.value)) < 200
 
 
 @cases("body coding expected", {
