@@ -14,6 +14,7 @@ import pytest
 
 import robotsgate
 import robotsgate.robotstxt
+from tests.mutants import MUTANTS
 from tests.servers.answers import Reply
 
 if TYPE_CHECKING:
@@ -252,6 +253,19 @@ def test_unknown_name_raises_attribute_error(package: ModuleType) -> None:
 
 def test_package_is_marked_as_typed() -> None:
     assert (PACKAGE / "py.typed").is_file()
+
+
+def test_each_mutant_changes_one_line_of_the_source_and_names_tests() -> None:
+    source = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
+    tests = Path(__file__).parents[1]
+
+    assert [
+        one
+        for one in MUTANTS
+        if source.count(one.old) != 1
+        or one.old == one.new
+        or not (tests / one.tests).exists()
+    ] == []
 
 
 def test_our_own_tests_do_not_run_in_auto_mode() -> None:
