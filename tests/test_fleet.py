@@ -1,50 +1,218 @@
-"""Separate processes that share a store: few fetches and no wrong verdicts."""
+"""Separate processes that share a store: few fetches and no wrong answers."""
 
 from __future__ import annotations
 
+import json
+import threading
 from collections import Counter
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
-from tests.fleet.fleet import run_fleet
-from tests.fleet.page import PAGES
-from tests.fleet.promises import broken_promises
+from tests.fleet.worker import PAGES, host_of, robots_txt
+from tests.servers.valkey import running_valkey
+from tests.stores.child import child
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from tests.servers.valkey import Valkey
 
 pytestmark = pytest.mark.slow
 
+SITES = 20
+WORKERS = 3
+ALL_PAGES = SITES * PAGES
 
-def test_fleet_with_leases_fetches_each_origin_once() -> None:
-    figures = run_fleet(processes=3, sites=20, rounds=3)
-
-    assert broken_promises(figures, has_leases=True, was_restarted=False) == []
-    assert figures.gets_by_site == Counter(range(20))
-    assert figures.verdicts == 3 * 20 * 3 * PAGES
+_TIMEOUT_SECONDS = 60.0
 
 
-def test_fetches_of_killed_workers_are_taken_over() -> None:
-    figures = run_fleet(
-        processes=3,
-        sites=20,
-        rounds=2,
-        kills=True,
-        fetch_deadline=3.0,
-        store_timeout=2.0,
-    )
+class Sites(ThreadingHTTPServer):
+    """All sites: answers on every loopback address, and records all requests.
 
-    assert broken_promises(figures, has_leases=True, was_restarted=False) == []
-    assert len(figures.held) == 4
-    assert 24 <= figures.gets_by_site.total() <= 20 + len(figures.by_victim)
+    Attributes:
+        gets: the host and the User-Agent of each request, in order of arrival.
+        held: the hosts whose responses are or were held back.
+    """
+
+    daemon_threads = True
+    request_queue_size = 1_024
+
+    def __init__(self) -> None:
+        # Includes all addresses in 127.0.0.0/8, which cannot be listed one by one.
+        super().__init__(("0.0.0.0", 0), _Handler)  # noqa: S104
+        self.gets: list[tuple[str, str]] = []
+        self.held: list[str] = []
+        self.to_hold: tuple[str, int] = ("", 0)
+        self.is_over = threading.Event()
+        self.changed = threading.Condition()
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Wait until a condition holds; it is checked after each request."""
+        with self.changed:
+            assert self.changed.wait_for(condition, _TIMEOUT_SECONDS), self.gets
+
+    def holds(self, host: str, agent: str) -> bool:
+        """Record a request; return whether its response is held back."""
+        name, count = self.to_hold
+        with self.changed:
+            self.gets.append((host, agent))
+            is_held = agent == name and len(self.held) < count
+            if is_held:
+                self.held.append(host)
+            self.changed.notify_all()
+        return is_held
 
 
-def test_fleet_keeps_working_while_its_server_restarts() -> None:
-    figures = run_fleet(processes=3, sites=20, rounds=4, restarts=True)
+class _Handler(BaseHTTPRequestHandler):
+    server: ClassVar[Sites]  # type: ignore[misc] (set for each request)
 
-    assert broken_promises(figures, has_leases=True, was_restarted=True) == []
-    assert figures.gets_by_site.total() <= 3 * 20 + 20
+    def do_GET(self) -> None:
+        """Answer, or wait until the end of the test."""
+        host = self.connection.getsockname()[0]
+        if self.server.holds(host, self.headers["User-Agent"]):
+            self.server.is_over.wait(_TIMEOUT_SECONDS)
+            return
+        body = robots_txt(host)
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
 
 
-def test_fleet_sharing_a_sqlite_file_gives_correct_answers() -> None:
-    figures = run_fleet(processes=3, sites=20, rounds=3, store="sqlite")
+@pytest.fixture
+def sites() -> Iterator[Sites]:
+    with Sites() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.is_over.set()
+        server.shutdown()
+        thread.join()
 
-    assert broken_promises(figures, has_leases=False, was_restarted=False) == []
-    assert figures.gets_by_site.total() <= 3 * 20
+
+@contextmanager
+def running_workers(
+    sites: Sites, store: str, *, rounds: int, deadline: float = 30.0
+) -> Iterator[list[subprocess.Popen[str]]]:
+    """Run `WORKERS` workers, named "fleet-0" and so on."""
+    with ExitStack() as stack:
+        port = sites.server_address[1]
+        workers = [
+            stack.enter_context(
+                child(
+                    "tests.fleet.worker",
+                    *(f"fleet-{number}", store, port, SITES, rounds, deadline),
+                )
+            )
+            for number in range(WORKERS)
+        ]
+        for worker in workers:
+            assert _line(worker) == "ready\n"
+        yield workers
+
+
+def start(*workers: subprocess.Popen[str]) -> None:
+    """Begin a round."""
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+
+
+def failures(workers: Sequence[subprocess.Popen[str]]) -> int:
+    """End a round: no answer was wrong; return how often the store failed."""
+    results = [json.loads(_line(worker)) for worker in workers]
+    assert [result[:2] for result in results] == [[ALL_PAGES, 0]] * len(workers)
+    return sum(result[2] for result in results)
+
+
+def _line(worker: subprocess.Popen[str]) -> str:
+    assert worker.stdout is not None
+    assert worker.stderr is not None
+    watchdog = threading.Timer(_TIMEOUT_SECONDS, worker.kill)
+    watchdog.start()
+    line = worker.stdout.readline()
+    watchdog.cancel()
+    assert line, worker.stderr.read()[-2_000:]
+    return line
+
+
+def counts(gets: Sequence[tuple[str, str]]) -> Counter[str]:
+    """The number of requests to each host."""
+    return Counter(host for host, _ in gets)
+
+
+def test_fleet_with_leases_fetches_each_origin_once(
+    sites: Sites, valkey: Valkey
+) -> None:
+    with running_workers(sites, valkey.url, rounds=4) as workers:
+        for _ in range(4):
+            start(*workers)
+            assert failures(workers) == 0
+
+    assert counts(sites.gets) == Counter(map(host_of, range(SITES)))
+
+
+def test_fetches_of_a_killed_worker_are_taken_over(
+    sites: Sites, valkey: Valkey
+) -> None:
+    with running_workers(sites, valkey.url, rounds=2, deadline=3.0) as workers:
+        victim, *others = workers
+        sites.to_hold = ("fleet-0", 4)
+        start(victim)
+        sites.wait_until(lambda: len(sites.held) == 4)
+        start(*others)
+        sites.wait_until(
+            lambda: len(sites.gets) >= SITES or sites.gets[-1][1] != "fleet-0"
+        )
+        victim.kill()
+        assert failures(others) == 0
+
+    of_victim = {host for host, agent in sites.gets if agent == "fleet-0"}
+    for host, count in counts(sites.gets).items():
+        assert count == 2 if host in sites.held else count <= 1 + (host in of_victim)
+    assert len(counts(sites.gets)) == SITES
+
+
+def test_fleet_keeps_working_while_its_server_restarts(sites: Sites) -> None:
+    gets_of_rounds = []
+    with (
+        running_valkey() as valkey,
+        running_workers(sites, valkey.url, rounds=4) as workers,
+    ):
+        for number in range(4):
+            before = len(sites.gets)
+            start(*workers)
+            if number == 0:
+                sites.wait_until(lambda: len(sites.gets) >= SITES // 2)
+                valkey.kill()
+                # Each worker now fetches for itself what it has not cached.
+                sites.wait_until(lambda: len(sites.gets) >= SITES * 3 // 2)
+                valkey.start()
+            assert (failures(workers) > 0) == (number == 0)
+            gets_of_rounds.append(counts(sites.gets[before:]))
+
+    # Then the workers' memory, and new checkers with an empty store.
+    most = [max(gets.values(), default=0) for gets in gets_of_rounds]
+    assert most[0] <= WORKERS
+    assert most[1:] == [0, 1, 0]
+
+
+def test_fleet_sharing_a_sqlite_file_gives_correct_answers(
+    sites: Sites, tmp_path: Path
+) -> None:
+    store = f"sqlite:///{tmp_path / 'fleet.db'}"
+    with running_workers(sites, store, rounds=2) as workers:
+        for _ in range(2):
+            start(*workers)
+            assert failures(workers) == 0
+
+    assert max(counts(sites.gets).values()) <= WORKERS
