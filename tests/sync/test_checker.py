@@ -133,7 +133,7 @@ def test_lookup_of_a_cached_origin_works_while_the_loop_is_busy(
 ) -> None:
     checker.can_fetch(AGENT, PUBLIC)
     may_go_on = threading.Event()
-    checker._portal.start_task_soon(may_go_on.wait, _TIMEOUT_SECONDS)
+    checker._loop.portal.start_task_soon(may_go_on.wait, _TIMEOUT_SECONDS)
 
     answers = [checker.can_fetch(AGENT, PUBLIC), checker.peek(AGENT, PRIVATE)]
 
@@ -205,7 +205,7 @@ def test_checker_created_in_a_thread_that_runs_trio_works() -> None:
 
 def test_dropped_checker_warns_and_stops_its_thread() -> None:
     checker = sync.RobotsChecker(user_agent=AGENT)
-    thread = checker._thread
+    thread = checker._loop
 
     with pytest.warns(ResourceWarning, match="unclosed"):
         del checker

@@ -75,7 +75,7 @@ class Crawl:
             self.visited_at.append(self.clock.monotonic())
 
     def pass_time(self, seconds: float) -> None:
-        self.checker._portal.call(self.clock.pass_time, seconds)
+        self.checker._loop.portal.call(self.clock.pass_time, seconds)
 
     def wait_for(self, **counts: int) -> None:
         """Return once the gate's counters have these values."""
@@ -236,7 +236,7 @@ def test_turn_that_started_for_an_interrupted_thread_is_given_back(
     crawl: Crawl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with time limits, which a thread notices only after its wait."""
-    portal = crawl.checker._portal
+    portal = crawl.checker._loop.portal
     call = portal.call
 
     def call_and_interrupt(*arguments: Any) -> None:  # noqa: ANN401 (for any call)
@@ -292,7 +292,7 @@ def test_gates_of_one_checker_are_closed_independently(crawl: Crawl) -> None:
         pass
 
     crawl.visit()
-    assert len(crawl.checker._gates) == 1
+    assert len(crawl.checker._loop.gates) == 1
 
 
 class RecordingLedger(LocalLedger):
