@@ -11,7 +11,7 @@ import httpx
 from example_site import PATHS, serving
 
 from robotsgate import DisallowedError
-from robotsgate.integrations.httpx import SyncRobotsTransport
+from robotsgate.integrations.httpx import RobotsTransport
 from robotsgate.sync import PolitenessGate, RobotsChecker
 
 USER_AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
@@ -23,7 +23,7 @@ def main(origin: str) -> None:
         RobotsChecker(user_agent=USER_AGENT) as checker,
         PolitenessGate(checker, "ExampleBot") as gate,
         httpx.Client(
-            transport=SyncRobotsTransport(checker, "ExampleBot", gate=gate),
+            transport=RobotsTransport(checker, "ExampleBot", gate=gate),
             headers={"User-Agent": USER_AGENT},
             follow_redirects=True,
         ) as client,

@@ -65,8 +65,8 @@ _CLIENTS = (
     _Client(
         ("httpx, httpx2, with a transport", "use-with-httpx.md#as-a-transport"),
         "examples/wrap_httpx_blocking.py",
-        "SyncRobotsTransport",
-        (_CHECKER, _GATE, "=SyncRobotsTransport("),
+        "RobotsTransport",
+        (_CHECKER, _GATE, "=RobotsTransport("),
         ("httpx", "httpx2"),
     ),
     _Client(

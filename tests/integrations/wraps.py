@@ -38,7 +38,6 @@ from robotsgate.integrations.aiohttp import (
 from robotsgate.integrations.hops import robots_get
 from robotsgate.integrations.httpx import (
     RobotsTransport,
-    SyncRobotsTransport,
     robots_hook,
 )
 from robotsgate.integrations.requests import RobotsAdapter
@@ -256,7 +255,7 @@ def _blocking_httpx(library: ModuleType, *, by_hook: bool) -> Wrap:
         with _blocking_checker(setting) as (checker, gate):
             hooks = [robots_hook(checker, AGENT)] if by_hook else []
             if not by_hook:
-                inner = SyncRobotsTransport(checker, AGENT, wrapped=inner, gate=gate)
+                inner = RobotsTransport(checker, AGENT, wrapped=inner, gate=gate)
             with library.Client(
                 transport=inner,
                 event_hooks={"request": hooks},

@@ -100,7 +100,6 @@ from robotsgate.integrations.hops import RobotsGet, robots_get
 from robotsgate.integrations.httpx import (
     RobotsDisallowedError,
     RobotsTransport,
-    SyncRobotsTransport,
     robots_hook,
 )
 from robotsgate.integrations.requests import RobotsAdapter
@@ -168,11 +167,11 @@ def wrapped_blocking(
     checker: sync.RobotsChecker, gate: sync.PolitenessGate
 ) -> list[httpx.Client]:
     hook = robots_hook(checker, "Bot")
-    transport = SyncRobotsTransport(checker, ["News", "Bot"], gate=gate)
-    RobotsTransport(checker, "Bot")  # type: ignore[arg-type]  # blocking
+    transport = RobotsTransport(checker, ["News", "Bot"], gate=gate)
+    RobotsTransport(checker, "Bot")
     return [
         httpx.Client(event_hooks={"request": [hook]}),
-        httpx.Client(transport=SyncRobotsTransport(checker, "Bot", wrapped=transport)),
+        httpx.Client(transport=RobotsTransport(checker, "Bot", wrapped=transport)),
     ]
 
 

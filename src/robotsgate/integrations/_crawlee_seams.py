@@ -13,7 +13,6 @@ private methods of a crawler and its HTTP client are replaced with our own:
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -22,23 +21,23 @@ from crawlee import RequestState
 from crawlee.errors import ContextPipelineInterruptedError
 from pydantic import AnyHttpUrl, ValidationError
 
-from robotsgate import InvalidURLError
-from robotsgate.integrations._wrapping import asked_url
+from robotsgate import DisallowedError, InvalidURLError
+from robotsgate.fetching import passes_unasked
+from robotsgate.integrations._wrapping import Client, end_soon
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from contextlib import AsyncExitStack
 
-    import httpx2
     import impit
     from crawlee import Request
     from crawlee.crawlers import BasicCrawler, BasicCrawlingContext
 
-    from robotsgate.integrations._wrapping import TurnOfResponse
+    from robotsgate import Turn, Verdict
+    from robotsgate.integrations._wrapping import Door
 
     Crawler: TypeAlias = BasicCrawler[Any, Any]
     Run: TypeAlias = Callable[[BasicCrawlingContext], Awaitable[None]]
-    # Waits until a hop may be sent, and returns its turn; raises if the hop is refused.
-    Begin: TypeAlias = Callable[[str], Awaitable[TurnOfResponse | None]]
 
 
 def replace_methods(
@@ -72,8 +71,8 @@ async def skip(crawler: Crawler, request: Request, error: Exception) -> None:
     raise ContextPipelineInterruptedError(str(error)) from error
 
 
-def check_hops(crawler: Crawler, begin: Begin) -> None:
-    """Make `crawler`'s HTTP client wait for `begin` before it sends each hop.
+def check_hops(crawler: Crawler, door: Door) -> None:
+    """Make `crawler`'s HTTP client send each hop through `door`.
 
     Raises:
         TypeError: this kind of client does not expose individual hops.
@@ -89,10 +88,13 @@ def check_hops(crawler: Crawler, begin: Begin) -> None:
 
     def check(wrapped: Any) -> object:  # noqa: ANN401 (an impit or httpx2 client)
         if is_impit:  # crawlee follows redirects itself, and only calls `request`
-            return SimpleNamespace(request=partial(_send_by_impit, wrapped, begin))
+            return SimpleNamespace(request=partial(_send_by_impit, wrapped, door))
         transport, name = wrapped._transport, "handle_async_request"  # noqa: SLF001 (see the top)
         if name not in vars(transport):
-            _replace(transport, name, lambda send: partial(_send_by_httpx, send, begin))
+            row = _client_of_httpx()
+            _replace(
+                transport, name, lambda send: partial(door.send, send=send, client=row)
+            )
         return wrapped
 
     _replace(client, "_get_client", lambda get: lambda proxy_url: check(get(proxy_url)))
@@ -105,34 +107,32 @@ def is_a(value: object, name: str) -> bool:
 
 async def _send_by_impit(
     client: impit.AsyncClient,
-    begin: Begin,
+    door: Door,
     *,
     url: str,
-    stream: bool,
     **options: Any,  # noqa: ANN401 (impit's options)
-) -> impit.Response | _StreamInTurn:
+) -> object:
     try:
         url = str(AnyHttpUrl(url))  # impit uses the same parser, so it sends this URL
     except ValidationError as error:
         raise InvalidURLError(str(error), url=url) from error
-    turn = await begin(url)
-    async with turn or nullcontext():
-        response = await client.request(url=url, stream=stream, **options)
-        if turn is None:
-            return response
-        turn.report(response)
-        if not stream:
-            return response
-        turn.outlive_block()
-        return _StreamInTurn(response, turn)
+    row = _IMPIT if options["stream"] else _IMPIT._replace(hold=_unheld)
+    return await door.send(url, lambda url: client.request(url=url, **options), row)
+
+
+def _unheld(response: impit.Response, *_: object) -> impit.Response:
+    return response
 
 
 class _StreamInTurn:
     """An impit response whose body has not been read; closing it ends the turn."""
 
-    def __init__(self, response: impit.Response, turn: TurnOfResponse) -> None:
+    def __init__(
+        self, response: impit.Response, turn: Turn, block: AsyncExitStack
+    ) -> None:
         self._response = response
         self._turn = turn
+        self._end = block.pop_all()
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._response, name)
@@ -141,27 +141,29 @@ class _StreamInTurn:
         try:
             self._response.close()
         finally:
-            self._turn.end_soon()
+            end_soon(self._turn, self._end)
 
 
-async def _send_by_httpx(
-    send: Callable[[httpx2.Request], Awaitable[httpx2.Response]],
-    begin: Begin,
-    request: httpx2.Request,
-) -> httpx2.Response:
-    from robotsgate.integrations._httpx2 import CLASSES  # noqa: PLC0415 (may be missing)
+def _refusal(verdict: Verdict, **_: object) -> DisallowedError:
+    return DisallowedError(verdict)
 
-    sent = request.url
-    host, target = sent.raw_host.decode("ascii"), sent.raw_path.decode("ascii")
-    url = asked_url(sent.scheme, host, sent.port, target)
-    turn = None if url is None else await begin(url)
-    async with turn or nullcontext():
-        response = await send(request)
-        if turn is not None:
-            turn.report(response)
-            turn.outlive_block()
-            response.stream = CLASSES.body(response.stream, turn)
-        return response
+
+def _url_error(message: str, *, request: Any) -> InvalidURLError:  # noqa: ANN401 (a client's)
+    return InvalidURLError(message, url=str(getattr(request, "url", request)))
+
+
+_IMPIT = Client(
+    lambda url: [] if passes_unasked(url) else [url],
+    _refusal,
+    _url_error,
+    hold=_StreamInTurn,
+)
+
+
+def _client_of_httpx() -> Client:
+    from robotsgate.integrations._httpx2 import CLIENT  # noqa: PLC0415 (may be missing)
+
+    return CLIENT._replace(refusal=_refusal, url_error=_url_error)
 
 
 def _replace(owner: object, name: str, wrapped: Callable[[Any], Any]) -> None:

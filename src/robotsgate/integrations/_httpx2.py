@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import httpx2
 
-from robotsgate.integrations._wrapping import (
-    BodyInTurn,
-    DisallowedRequestError,
-    HttpxClasses,
-    SyncBodyInTurn,
-)
+from robotsgate.integrations._wrapping import DisallowedRequestError
+from robotsgate.integrations.httpx import BodyInTurn, client_of_library
 
 
 class RobotsDisallowedError(DisallowedRequestError, httpx2.RequestError):
     """The httpx2 version of `robotsgate.integrations.httpx.RobotsDisallowedError`."""
 
 
-class _Body(BodyInTurn, httpx2.AsyncByteStream):
+class _Body(BodyInTurn, httpx2.SyncByteStream, httpx2.AsyncByteStream):
     pass
 
 
-class _SyncBody(SyncBodyInTurn, httpx2.SyncByteStream):
-    pass
-
-
-CLASSES = HttpxClasses(
-    error=RobotsDisallowedError,
-    # An equivalent class from another library.
-    url_error=cast("Any", httpx2.RequestError),
-    body=_Body,
-    sync_body=_SyncBody,
-)
+CLIENT = client_of_library(RobotsDisallowedError, httpx2.RequestError, _Body)

@@ -1,22 +1,41 @@
-"""Shared by all integrations: the URL to check, errors, and a response's turn."""
+"""The door through which the requests of all wrapped clients go.
+
+    asked_urls ──► refusal, or a turn ──► send ──► report ──► hold
+                          │                                     │
+                    error of the client           the turn ends with the response's
+                                                  body, or else here
+
+A client is a `Client`: it says which URLs a request will be sent to, which errors are
+raised, and which body ends the turn. A blocking client uses the same door: its checker,
+gate and transport return results instead of awaitables, so `at_once` can run the steps.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from robotsgate import DisallowedError, RobotsChecker, RobotsTxt
+from robotsgate import (
+    DisallowedError,
+    InvalidURLError,
+    RobotsChecker,
+    RobotsTxt,
+    Turn,
+    UnsupportedError,
+)
 from robotsgate.fetching import passes_unasked, sent_url
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
     from contextlib import ExitStack
 
-    import httpx
+    from robotsgate import PolitenessGate, Verdict, sync
 
-    from robotsgate import PolitenessGate, Turn, Verdict, sync
+_Result = TypeVar("_Result")
 
 NO_RULES = RobotsTxt.parse(b"")
 
@@ -80,13 +99,121 @@ def is_blocking(checker: object) -> bool:
     )
 
 
-def asked_url(scheme: str, host: str, port: int | None, target: str) -> str | None:
-    """The URL to check before a request; `None` if no check is needed.
+def asked_urls(
+    scheme: str, host: str, port: int | None, *targets: str
+) -> Iterator[str]:
+    """The URLs to check before a request that is sent to one of `targets`.
 
-    Takes the same arguments and raises the same exceptions as `sent_url`.
+    There are none if no check is needed. Takes the same arguments and raises the same
+    exceptions as `sent_url`.
     """
-    url = sent_url(scheme, host, port, target)
-    return None if url is None or passes_unasked(url) else url
+    for target in dict.fromkeys(targets):
+        url = sent_url(scheme, host, port, target)
+        if url is not None and not passes_unasked(url):
+            yield url
+
+
+def at_once(steps: Coroutine[Any, Any, _Result]) -> _Result:
+    """Run the steps of a blocking client, which never wait for an event loop."""
+    try:
+        while True:
+            steps.send(None)
+    except StopIteration as end:
+        result: _Result = end.value
+        return result
+
+
+async def _result(result: Any) -> Any:  # noqa: ANN401 (of any call)
+    """What an async client awaits, or what a blocking client already has."""
+    return await result if isawaitable(result) else result
+
+
+class Client(NamedTuple):
+    """What differs between clients.
+
+    Attributes:
+        asked_urls: the URLs that a request may be sent to; empty if no check is needed.
+            May raise an `InvalidURLError`.
+        refusal: the error for a disallowed request, from its verdict.
+        url_error: the error for a URL that the checker does not support, from a
+            message. Even a valid URL may be redirected to one.
+        hold: returns the response to a request that has a turn. To let the turn outlast
+            the call, it moves the turn's end out of the exit stack and into the body.
+    """
+
+    asked_urls: Callable[[Any], Iterable[str]]
+    refusal: Callable[..., Exception]
+    url_error: Callable[..., Exception]
+    hold: Callable[[Any, Any, AsyncExitStack], Any]
+
+
+class Door:
+    """Lets the allowed requests of one wrapped client through, each in its turn."""
+
+    def __init__(
+        self,
+        checker: RobotsChecker | sync.RobotsChecker,
+        agent: str | Sequence[str],
+        gate: PolitenessGate | sync.PolitenessGate | None = None,
+        *,
+        is_blocking: bool = False,
+    ) -> None:
+        """Takes the same arguments and raises the same errors as `check_arguments`."""
+        check_arguments(checker, agent, gate, is_blocking=is_blocking)
+        self._checker = checker
+        self._agent = agent
+        self._gate: Any = gate  # of either kind
+
+    async def send(
+        self,
+        request: Any,  # noqa: ANN401 (the client's)
+        send: Callable[[Any], Any],
+        client: Client,
+    ) -> Any:  # noqa: ANN401 (the client's)
+        """Return the response to `request` if it is allowed.
+
+        Raises:
+            Exception: one of the errors of `client`, or what `send` raised.
+        """
+        async with AsyncExitStack() as block:
+            try:
+                turn = await self.enter(client.asked_urls(request), block)
+            except DisallowedError as error:
+                raise client.refusal(error.verdict, request=request) from error
+            except (InvalidURLError, UnsupportedError) as error:
+                raise client.url_error(str(error), request=request) from error
+            response = await _result(send(request))
+            if turn is None:
+                return response
+            turn.report(response)
+            return client.hold(response, turn, block)
+
+    async def enter(self, urls: Iterable[str], block: AsyncExitStack) -> Any:  # noqa: ANN401 (a turn)
+        """Check the URLs of a request, and wait for its turn, which `block` ends.
+
+        Returns:
+            The turn; `None` without a gate, or without URLs.
+
+        Raises:
+            DisallowedError: robots.txt disallows one of `urls`.
+        """
+        rest = list(urls)
+        turn = None
+        if rest and self._gate is not None:
+            turn = self._gate.turn(rest.pop(0))
+            if isinstance(turn, Turn):
+                await block.enter_async_context(turn)
+            else:
+                block.enter_context(turn)
+        for url in rest:
+            await self.check(url)
+        return turn
+
+    async def check(self, url: str) -> None:
+        """Raise a `DisallowedError` if robots.txt disallows `url`."""
+        verdict = await _result(self._checker.refusal(self._agent, url))
+        if verdict is not None:
+            raise DisallowedError(verdict)
 
 
 def enter_turn(
@@ -97,21 +224,7 @@ def enter_turn(
     gate: sync.PolitenessGate | None,
     block: ExitStack,
 ) -> sync.Turn | None:
-    """Check a sync client's request, and wait for its turn.
-
-    Args:
-        urls: the URLs that the request may be sent to; empty if no check is needed.
-        checker: checks each URL that the gate does not check.
-        agent: as in `RobotsChecker.can_fetch`.
-        gate: provides the turn; may be `None`.
-        block: the exit stack that ends the turn.
-
-    Returns:
-        The turn; `None` without a gate.
-
-    Raises:
-        DisallowedError: robots.txt disallows one of `urls`.
-    """
+    """`Door.enter` for `hops.py`; `block` ends the turn."""
     rest = list(urls)
     turn = None
     if rest and gate is not None:
@@ -135,97 +248,9 @@ class DisallowedRequestError(DisallowedError):
         return partial(type(self), request=self.request), (self.verdict,)
 
 
-class TurnOfResponse:
-    """A turn that starts before a request and ends when the response is closed.
-
-    Use it as an async context manager around the code that sends the request; if
-    sending fails, the turn ends with the block.
-    """
-
-    def __init__(self, turn: Turn) -> None:
-        """Use `turn`, which must have started."""
-        self._turn = turn
-        self._outlives_block = False
-        self._is_over = False
-
-    @classmethod
-    async def begun(
-        cls, gate: PolitenessGate, url: str, *, patience: float | None = None
-    ) -> Self:
-        """Wait for a turn.
-
-        Takes the same arguments and raises the same errors as `PolitenessGate.turn`.
-        """
-        return cls(await gate.turn(url, patience=patience).__aenter__())
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        if not self._outlives_block:
-            await self._end(*exc_info)
-
-    def report(self, response: object) -> None:
-        """See `Turn.report`."""
-        self._turn.report(response)
-
-    def outlive_block(self) -> None:
-        """Make the turn outlast the block, until `aclose` or `end_soon` is called."""
-        self._outlives_block = True
-
-    async def aclose(self) -> None:
-        """End the turn. Any task may call this, even more than once."""
-        await self._end(None, None, None)
-
-    def end_soon(self) -> None:
-        """End the turn from code that cannot await (asyncio only)."""
-        self._turn.leave_task()
-        end = asyncio.create_task(self.aclose())
-        _ends.add(end)
-        end.add_done_callback(_ends.discard)
-
-    async def _end(self, *exc_info: Any) -> None:  # noqa: ANN401 (`__aexit__`'s arguments)
-        if not self._is_over:
-            self._is_over = True
-            await self._turn.__aexit__(*exc_info)
-
-
-class BodyInTurn:
-    """An `AsyncClient` response body that ends its turn when closed."""
-
-    def __init__(self, stream: Any, turn: TurnOfResponse) -> None:  # noqa: ANN401 (the library's)
-        self._stream = stream
-        self._turn = turn
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return aiter(self._stream)
-
-    async def aclose(self) -> None:
-        try:
-            await self._stream.aclose()
-        finally:
-            await self._turn.aclose()
-
-
-class SyncBodyInTurn:
-    """A `Client` response body that ends its turn when closed."""
-
-    def __init__(self, stream: Any, turn: ExitStack) -> None:  # noqa: ANN401 (the library's)
-        self._stream = stream
-        self._turn = turn
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self._stream)
-
-    def close(self) -> None:
-        with self._turn:
-            self._stream.close()
-
-
-class HttpxClasses(NamedTuple):
-    """The classes from httpx, or their counterparts from httpx2."""
-
-    error: type[DisallowedRequestError]
-    url_error: type[httpx.RequestError]
-    body: Callable[[Any, TurnOfResponse], Any]
-    sync_body: Callable[[Any, ExitStack], Any]
+def end_soon(turn: Turn, end: AsyncExitStack) -> None:
+    """End a turn from code that cannot await (asyncio only)."""
+    turn.leave_task()
+    task = asyncio.create_task(end.aclose())
+    _ends.add(task)
+    task.add_done_callback(_ends.discard)

@@ -6,9 +6,10 @@ Needs the aiohttp extra. Like aiohttp itself, it only works on asyncio.
 from __future__ import annotations
 
 from robotsgate.integrations._wrapping import (
-    TurnOfResponse,
-    asked_url,
-    check_arguments,
+    Client,
+    Door,
+    asked_urls,
+    end_soon,
     missing_extra,
 )
 
@@ -19,6 +20,7 @@ except ImportError as error:
 
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING
 
@@ -28,8 +30,6 @@ from robotsgate import (
     DisallowedError,
     FetchedResponse,
     FetchFailedError,
-    InvalidURLError,
-    UnsupportedError,
 )
 from robotsgate.fetching import (
     NEVER_SENT,
@@ -42,6 +42,7 @@ from robotsgate.fetching import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AsyncExitStack
 
     from aiohttp import (
         ClientHandlerType,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
         ClientResponse,
     )
 
-    from robotsgate import PolitenessGate, RobotsChecker
+    from robotsgate import PolitenessGate, RobotsChecker, Turn
 
 __all__ = [
     "AiohttpFetcher",
@@ -99,44 +100,36 @@ def robots_middleware(
         TypeError: `checker` is not a checker, or `gate` is not a gate.
         InvalidProductTokenError: `agent` is not the name of a crawler.
     """
-    check_arguments(checker, agent, gate)
+    door = Door(checker, agent, gate)
 
     async def obey(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
-        if _is_ignored.get():
-            return await send(request)
-        sent = request.url
-        try:
-            url = asked_url(
-                sent.scheme, sent.raw_host or "", sent.port, sent.raw_path_qs
-            )
-            if url is None:
-                return await send(request)
-            if gate is not None:
-                return await _send_in_turn(request, url, send, gate)
-            verdict = await checker.refusal(agent, url)
-        except (InvalidURLError, UnsupportedError) as error:
-            raise aiohttp.InvalidURL(sent, str(error)) from error
-        if verdict is not None:
-            raise RobotsDisallowedError(verdict)
-        return await send(request)
+        response: ClientResponse = await door.send(request, send, _CLIENT)
+        return response
 
     return obey
 
 
-async def _send_in_turn(
-    request: ClientRequest, url: str, send: ClientHandlerType, gate: PolitenessGate
+def _asked_urls(request: ClientRequest) -> Iterator[str]:
+    if _is_ignored.get():
+        return iter(())
+    url = request.url
+    return asked_urls(url.scheme, url.raw_host or "", url.port, url.raw_path_qs)
+
+
+def _hold(
+    response: ClientResponse, turn: Turn, block: AsyncExitStack
 ) -> ClientResponse:
-    try:
-        turn = await TurnOfResponse.begun(gate, url)
-    except DisallowedError as error:
-        raise RobotsDisallowedError(error.verdict) from error
-    async with turn:
-        response = await send(request)
-        turn.report(response)
-        if response.connection is not None:
-            turn.outlive_block()
-            response.connection.add_callback(turn.end_soon)
-        return response
+    if response.connection is not None:  # the body has not been read yet
+        response.connection.add_callback(partial(end_soon, turn, block.pop_all()))
+    return response
+
+
+_CLIENT = Client(
+    _asked_urls,
+    refusal=lambda verdict, request: RobotsDisallowedError(verdict),  # noqa: ARG005
+    url_error=lambda message, request: aiohttp.InvalidURL(request.url, message),
+    hold=_hold,
+)
 
 
 @contextmanager

@@ -3,18 +3,14 @@
 Needs the crawlee extra. Like crawlee itself, it only works on asyncio. The path of a
 request:
 
-    _Rules.is_allowed ──► in_turn ──► begin, for each hop ──► its handler
+    _Rules.is_allowed ──► in_turn ──► enter, for each hop ──► its handler
             │                │           │
          skipped          skipped, or returned to the request manager
 """
 
 from __future__ import annotations
 
-from robotsgate.integrations._wrapping import (
-    TurnOfResponse,
-    check_arguments,
-    missing_extra,
-)
+from robotsgate.integrations._wrapping import Door, missing_extra
 
 try:
     import crawlee.crawlers
@@ -49,7 +45,8 @@ from robotsgate.integrations._crawlee_seams import (
 from robotsgate.integrations._playwright import check_navigations, hops
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from contextlib import AsyncExitStack
 
     from crawlee.crawlers import (
         BasicCrawlingContext,
@@ -57,7 +54,7 @@ if TYPE_CHECKING:
         PlaywrightPreNavCrawlingContext,
     )
 
-    from robotsgate import PolitenessGate, Reason, RobotsChecker
+    from robotsgate import PolitenessGate, Reason, RobotsChecker, Turn
     from robotsgate.integrations._crawlee_seams import Run
 
 __all__ = ["obey_robots"]
@@ -114,20 +111,19 @@ def obey_robots(
             robots.txt.
         RuntimeError: this version of crawlee lacks one of the methods to replace.
     """
-    check_arguments(checker, agent, gate)
+    rules = _Rules(crawler, checker, agent, gate)
     is_browser = is_a(crawler, "PlaywrightCrawler")
     if not (is_browser or isinstance(crawler, crawlee.crawlers.AbstractHttpCrawler)):
         raise TypeError(
             f"expected an HTTP crawler or a PlaywrightCrawler, got {crawler!r}"
         )
-    rules = _Rules(crawler, checker, agent, gate)
     replace_methods(crawler, is_allowed=rules.is_allowed, wrapped_run=rules.in_turn)
     if is_browser:
         in_browser: Any = crawler  # its class may not be installed
         in_browser.pre_navigation_hook(rules.watch_page)
         in_browser.post_navigation_hook(rules.check_page)
     else:
-        check_hops(crawler, rules.begin)
+        check_hops(crawler, rules)
     return rules.skipped
 
 
@@ -146,8 +142,8 @@ class _Navigation:
     """
 
     url: str
-    early_turn: TurnOfResponse | None = None
-    turn: TurnOfResponse | None = None
+    early_turn: Turn | None = None
+    turn: Turn | None = None
     error: Exception | None = None
     is_watched: bool = False
     is_over: bool = False
@@ -155,16 +151,22 @@ class _Navigation:
     async def end(self, error: BaseException | None = None) -> None:
         """End the request's turns; an `error` counts as a failure of the hop's host."""
         self.is_over = True
-        if self.early_turn is not None:
-            await self.early_turn.aclose()
-        if self.turn is not None:
-            await self.turn.__aexit__(None, error, None)
+        early, self.early_turn = self.early_turn, None
+        if early is not None:
+            await early.__aexit__(None, None, None)
+        await self.end_hop(error)
+
+    async def end_hop(self, error: BaseException | None = None) -> None:
+        """End the turn for a browser's current hop."""
+        turn, self.turn = self.turn, None
+        if turn is not None:
+            await turn.__aexit__(None, error, None)
 
 
 _navigation: ContextVar[_Navigation] = ContextVar("robotsgate.navigation")
 
 
-class _Rules:
+class _Rules(Door):
     """Applies robots.txt to one crawler; takes the same arguments as `obey_robots`.
 
     Attributes:
@@ -178,10 +180,8 @@ class _Rules:
         agent: str | Sequence[str],
         gate: PolitenessGate | None,
     ) -> None:
+        super().__init__(checker, agent, gate)
         self._crawler = crawler
-        self._checker = checker
-        self._agent = agent
-        self._gate = gate
         self.skipped: Counter[Reason | None] = Counter()
 
     async def is_allowed(self, url: str) -> bool:
@@ -192,7 +192,7 @@ class _Rules:
         """
         try:
             if self._gate is None or self._checker.peek(self._agent, url) is False:
-                await self._check(url)
+                await self.check(url)
         except _REFUSALS as error:
             self._note(error)
             return False
@@ -219,26 +219,38 @@ class _Rules:
 
         return run_in_turn
 
-    async def begin(self, url: str) -> TurnOfResponse | None:
+    async def check(self, url: str) -> None:
+        """See `Door.check`; some URLs need no check."""
+        if not passes_unasked(url):
+            await super().check(url)
+
+    async def enter(self, urls: Iterable[str], block: AsyncExitStack) -> Turn | None:
+        """See `Door.enter`; a request's first hop uses the request's early turn."""
+        turn = None
+        for url in urls:  # at most one
+            turn = await self._begin(url)
+        if turn is not None:
+            block.push_async_exit(turn)
+        return turn
+
+    async def _begin(self, url: str) -> Turn | None:
         """Wait until a hop may be sent; return its turn, or `None` without a gate.
 
         Raises the same errors as `PolitenessGate.turn` and `RobotsChecker.refusal`.
         """
-        if passes_unasked(url):
-            return None
         navigation = _navigation.get(None) or _Navigation(url)
         is_early = navigation.early_turn is not None and (
             Origin.from_url(url) == Origin.from_url(navigation.url)
         )
         if is_early or self._gate is None:
-            await self._check(url)  # the client may have normalized it differently
+            await self.check(url)  # the client may have normalized it differently
         # Another request of the page may have taken the turn in the meantime.
         early, navigation.early_turn = navigation.early_turn, None
         if self._gate is None or (is_early and early is not None):
             return early
         if early is not None:
-            await early.aclose()
-        return await TurnOfResponse.begun(self._gate, url)
+            await early.__aexit__(None, None, None)
+        return await self._take_turn(url)
 
     async def watch_page(self, context: PlaywrightPreNavCrawlingContext) -> None:
         """Check each hop of a page's navigation and wait for its turn."""
@@ -246,10 +258,10 @@ class _Rules:
 
         async def may_send(url: str) -> bool:
             _navigation.set(navigation)  # this runs in one of Playwright's tasks
-            if navigation.turn is not None:  # the previous hop's
-                await navigation.turn.aclose()
+            await navigation.end_hop()
             try:
-                navigation.turn = await self.begin(url)
+                is_asked = not passes_unasked(url)
+                navigation.turn = await self._begin(url) if is_asked else None
             except (*_REFUSALS, RuntimeError) as error:
                 navigation.error = error
                 return False
@@ -268,12 +280,12 @@ class _Rules:
             raise navigation.error
         if navigation.turn is not None:
             navigation.turn.report(context.response)
-            await navigation.turn.aclose()
+        await navigation.end_hop()
         if not navigation.is_watched:
             for url in hops(context.response):
-                await self._check(url)
+                await self.check(url)
 
-    async def _early_turn(self, context: BasicCrawlingContext) -> TurnOfResponse | None:
+    async def _early_turn(self, context: BasicCrawlingContext) -> Turn | None:
         """The request's turn; `None` without a gate, or if no check is needed.
 
         Raises:
@@ -286,25 +298,18 @@ class _Rules:
         manager = await self._crawler.get_request_manager()
         if isinstance(manager, ThrottlingRequestManager):
             try:
-                return await TurnOfResponse.begun(self._gate, url, patience=0)
+                return await self._take_turn(url, patience=0)
             except TurnNotInTimeError as late:
                 seconds = max(late.ready_at - _CLOCK.now(), _LEAST_DEFERRAL)
                 delay = timedelta(seconds=seconds)
                 if manager.record_domain_delay(url, retry_after=delay):
                     error = RequestThrottledError(str(late))
                     raise ContextPipelineInitializationError(error, context) from late
-        return await TurnOfResponse.begun(self._gate, url)
+        return await self._take_turn(url)
 
-    async def _check(self, url: str) -> None:
-        """Raise `DisallowedError` if `url` is disallowed.
-
-        Also raises the same errors as `RobotsChecker.refusal`.
-        """
-        verdict = None
-        if not passes_unasked(url):
-            verdict = await self._checker.refusal(self._agent, url)
-        if verdict is not None:
-            raise DisallowedError(verdict)
+    async def _take_turn(self, url: str, *, patience: float | None = None) -> Turn:
+        turn: Turn = self._gate.turn(url, patience=patience)
+        return await turn.__aenter__()
 
     async def _skip(self, context: BasicCrawlingContext, error: Exception) -> None:
         """Skip a refused request. Raises the same error as `skip`."""

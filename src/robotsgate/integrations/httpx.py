@@ -7,43 +7,45 @@
 
 from __future__ import annotations
 
-import inspect
-from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, overload
 
 import httpx
 
-from robotsgate import DisallowedError, InvalidURLError, UnsupportedError
 from robotsgate.integrations._wrapping import (
-    BodyInTurn,
+    Client,
     DisallowedRequestError,
-    HttpxClasses,
-    SyncBodyInTurn,
-    TurnOfResponse,
-    asked_url,
-    check_arguments,
-    enter_turn,
+    Door,
+    asked_urls,
+    at_once,
     is_blocking,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
-
-    from robotsgate import (
-        AsyncTransportLike,
-        PolitenessGate,
-        RobotsChecker,
-        Verdict,
-        sync,
+    from collections.abc import (
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Iterator,
+        Sequence,
     )
+    from contextlib import AsyncExitStack
+
+    from robotsgate import AsyncTransportLike, PolitenessGate, RobotsChecker, sync
 
 __all__ = [
     "RobotsDisallowedError",
     "RobotsTransport",
-    "SyncRobotsTransport",
     "SyncTransportLike",
     "robots_hook",
 ]
+
+_NOT_ASYNC = (
+    "expected an AsyncClient that awaits each check, got a sync Client, which needs a"
+    " checker from robotsgate.sync"
+)
+_NOT_SYNC = (
+    "expected a sync Client for a checker from robotsgate.sync, got an AsyncClient"
+)
 
 
 class RobotsDisallowedError(DisallowedRequestError, httpx.RequestError):
@@ -111,43 +113,53 @@ def robots_hook(
         InvalidProductTokenError: `agent` is not the name of a crawler.
     """
     blocks = is_blocking(checker)
-    check_arguments(checker, agent, is_blocking=blocks)
-    ask: Any = checker.refusal
+    door = Door(checker, agent, is_blocking=blocks)
 
-    async def refuse_disallowed(request: httpx.Request) -> None:
-        with _errors_of_client(request):
-            url = _asked_url(request)
-            _raise_refusal(await ask(agent, url) if url else None)
+    async def check(request: httpx.Request) -> None:
+        # The client itself sends the request.
+        await door.send(request, lambda _: None, _client_of(request))
 
-    def hook(request: httpx.Request) -> Awaitable[None] | None:
-        # A sync client would send the request without awaiting the hook. An event loop
-        # may be running in either case, so only the caller's frame tells them apart.
-        frame = inspect.currentframe()
-        caller = frame and frame.f_back
-        is_awaited = bool(caller and caller.f_code.co_flags & inspect.CO_COROUTINE)
-        if blocks and is_awaited:
-            raise TypeError(
-                "expected a sync Client for a checker from robotsgate.sync, got an"
-                " AsyncClient, or an async function around the hook"
-            )
-        if not (blocks or is_awaited):
-            raise TypeError(
-                "expected an AsyncClient to call the hook directly, got a sync client,"
-                " or a plain function around the hook"
-            )
+    async def check_and_release(request: httpx.Request, body: Any) -> None:  # noqa: ANN401
+        try:
+            await check(request)
+        finally:
+            request.stream = body
+
+    def hook(request: httpx.Request) -> Any:  # noqa: ANN401 (only awaited)
         if hasattr(request, "status_code"):
             raise TypeError("expected the hook to be used for requests, got a response")
-        if not blocks:
-            return refuse_disallowed(request)
-        with _errors_of_client(request):
-            url = _asked_url(request)
-            _raise_refusal(ask(agent, url) if url else None)
-        return None
+        if blocks:
+            at_once(check(request))
+            return _NotAwaitable()
+        body, request.stream = request.stream, _UNCHECKED
+        return check_and_release(request, body)
 
     return hook
 
 
-class RobotsTransport(httpx.AsyncBaseTransport):
+class _Unchecked:
+    """Takes the place of a request's body until the check has been awaited.
+
+    A sync client does not await it. Clients of both kinds look at the class of the body
+    before they send a request.
+    """
+
+    @property  # type: ignore[misc] # `object.__class__` can be set
+    def __class__(self) -> Any:  # noqa: ANN401
+        raise TypeError(_NOT_ASYNC)
+
+
+_UNCHECKED: Any = _Unchecked()
+
+
+class _NotAwaitable:
+    """What the hook of a blocking client returns. Only an `AsyncClient` awaits it."""
+
+    def __await__(self) -> NoReturn:
+        raise TypeError(_NOT_SYNC)
+
+
+class RobotsTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     """A transport that refuses disallowed requests and forwards all others.
 
     A client bypasses it for requests sent through `proxy=` or `mounts=`, whereas
@@ -156,32 +168,40 @@ class RobotsTransport(httpx.AsyncBaseTransport):
 
     def __init__(
         self,
-        checker: RobotsChecker,
+        checker: RobotsChecker | sync.RobotsChecker,
         agent: str | Sequence[str],
         *,
-        wrapped: AsyncTransportLike | None = None,
-        gate: PolitenessGate | None = None,
+        wrapped: AsyncTransportLike | SyncTransportLike | None = None,
+        gate: PolitenessGate | sync.PolitenessGate | None = None,
     ) -> None:
         """Wrap a transport.
 
         Args:
-            checker: checks the URLs; close it yourself.
+            checker: checks the URLs; close it yourself. A sync `Client` needs a checker
+                from `robotsgate.sync`.
             agent: as in `RobotsChecker.can_fetch`.
             wrapped: the transport that sends the requests, closed together with this
-                one; by default, an `httpx.AsyncHTTPTransport`. An httpx2 client needs
-                an httpx2 transport.
+                one; by default, an `httpx.AsyncHTTPTransport` or `httpx.HTTPTransport`.
+                An httpx2 client needs an httpx2 transport.
             gate: provides a turn for each checked request; the turn ends when the
-                response is closed. The gate uses its own checker and agent.
+                response is closed. The gate uses its own checker and agent; it comes
+                from `robotsgate.sync` if `checker` does.
 
         Raises:
-            TypeError: `checker` is not a checker, or `gate` is not a gate.
+            TypeError: `checker` is not a checker, or `gate` is not a gate of its kind.
             InvalidProductTokenError: `agent` is not the name of a crawler.
         """
-        check_arguments(checker, agent, gate)
-        self._checker = checker
-        self._agent = agent
-        self._wrapped: Any = httpx.AsyncHTTPTransport() if wrapped is None else wrapped
-        self._gate = gate
+        self._blocks = is_blocking(checker)
+        self._door = Door(checker, agent, gate, is_blocking=self._blocks)
+        kind = httpx.HTTPTransport if self._blocks else httpx.AsyncHTTPTransport
+        self._wrapped: Any = kind() if wrapped is None else wrapped
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a sync client's request like `handle_async_request`."""
+        self._expect_client(is_sync=True)
+        send, client = self._wrapped.handle_request, _client_of(request)
+        response: httpx.Response = at_once(self._door.send(request, send, client))
+        return response
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send `request` through the wrapped transport if it is allowed.
@@ -190,159 +210,89 @@ class RobotsTransport(httpx.AsyncBaseTransport):
             RobotsDisallowedError: `request` is disallowed.
             RequestError: the checker does not support the URL; this is the client's own
                 class.
+            TypeError: `checker` is for the other kind of client.
         """
-        with _errors_of_client(request):
-            url = _asked_url(request)
-            turn = None
-            if url is not None and self._gate is not None:
-                turn = await TurnOfResponse.begun(self._gate, url)
-            elif url is not None:
-                _raise_refusal(await self._checker.refusal(self._agent, url))
-        if turn is None:
-            return await self._send(request)
-        async with turn:
-            response = await self._send(request)
-            turn.report(response)
-            response.stream = _classes_of(request).body(response.stream, turn)
-            turn.outlive_block()
-            return response
-
-    def handle_request(self, *_: object) -> NoReturn:
-        """Refuse a sync client, which cannot await the response.
-
-        Raises:
-            TypeError: always.
-        """
-        raise TypeError(
-            "expected an AsyncClient around a RobotsTransport, got a sync Client,"
-            " which needs a SyncRobotsTransport"
-        )
-
-    __enter__ = handle_request
-
-    async def aclose(self) -> None:
-        """Close the wrapped transport."""
-        await self._wrapped.aclose()
-
-    async def _send(self, request: httpx.Request) -> httpx.Response:
-        response: httpx.Response = await self._wrapped.handle_async_request(request)
+        self._expect_client(is_sync=False)
+        send, client = self._wrapped.handle_async_request, _client_of(request)
+        response: httpx.Response = await self._door.send(request, send, client)
         return response
-
-
-class SyncRobotsTransport(httpx.BaseTransport):
-    """A `RobotsTransport` for a sync `Client`."""
-
-    def __init__(
-        self,
-        checker: sync.RobotsChecker,
-        agent: str | Sequence[str],
-        *,
-        wrapped: SyncTransportLike | None = None,
-        gate: sync.PolitenessGate | None = None,
-    ) -> None:
-        """See `RobotsTransport`; `checker` and `gate` come from `robotsgate.sync`.
-
-        By default, `wrapped` is an `httpx.HTTPTransport`.
-        """
-        check_arguments(checker, agent, gate, is_blocking=True)
-        self._checker = checker
-        self._agent = agent
-        self._wrapped: Any = httpx.HTTPTransport() if wrapped is None else wrapped
-        self._gate = gate
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """See `RobotsTransport.handle_async_request`."""
-        with ExitStack() as block:
-            with _errors_of_client(request):
-                url = _asked_url(request)
-                turn = enter_turn(
-                    [url] if url else [],
-                    self._checker,
-                    self._agent,
-                    gate=self._gate,
-                    block=block,
-                )
-            response: httpx.Response = self._wrapped.handle_request(request)
-            if turn is not None:
-                turn.report(response)
-                response.stream = _classes_of(request).sync_body(
-                    response.stream, block.pop_all()
-                )
-            return response
-
-    async def handle_async_request(self, *_: object) -> NoReturn:
-        """Refuse an `AsyncClient`, because its event loop would be blocked.
-
-        Raises:
-            TypeError: always.
-        """
-        raise TypeError(
-            "expected a sync Client around a SyncRobotsTransport, got an"
-            " AsyncClient, which needs a RobotsTransport"
-        )
-
-    __aenter__ = handle_async_request
 
     def close(self) -> None:
         """Close the wrapped transport."""
+        self._expect_client(is_sync=True)
         self._wrapped.close()
 
+    async def aclose(self) -> None:
+        """Close the wrapped transport."""
+        self._expect_client(is_sync=False)
+        await self._wrapped.aclose()
 
-class _Body(BodyInTurn, httpx.AsyncByteStream):
-    pass
-
-
-class _SyncBody(SyncBodyInTurn, httpx.SyncByteStream):
-    pass
-
-
-_CLASSES = HttpxClasses(
-    error=RobotsDisallowedError,
-    url_error=httpx.RequestError,
-    body=_Body,
-    sync_body=_SyncBody,
-)
+    def _expect_client(self, *, is_sync: bool) -> None:
+        if is_sync != self._blocks:
+            raise TypeError(_NOT_ASYNC if is_sync else _NOT_SYNC)
 
 
-def _classes_of(request: object) -> HttpxClasses:
-    if isinstance(request, httpx.Request):
-        return _CLASSES
-    from robotsgate.integrations._httpx2 import CLASSES  # noqa: PLC0415 (may be missing)
+class BodyInTurn:
+    """A response body that ends its turn when it is closed."""
 
-    return CLASSES
+    def __init__(self, stream: Any, end: AsyncExitStack) -> None:  # noqa: ANN401 (the library's)
+        self._stream = stream
+        self._end = end
 
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._stream)
 
-@contextmanager
-def _errors_of_client(request: httpx.Request) -> Iterator[None]:
-    """Turn refusals and URL errors into the client's own.
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return aiter(self._stream)
 
-    Even a valid URL may be redirected to one that the checker does not support.
-    """
-    try:
-        yield
-    except DisallowedError as error:
-        refusal = _classes_of(request).error
-        raise refusal(error.verdict, request=request) from error
-    except (InvalidURLError, UnsupportedError) as error:
-        url_error = _classes_of(request).url_error
-        raise url_error(str(error), request=request) from error
+    def close(self) -> None:
+        try:
+            self._stream.close()
+        finally:
+            at_once(self._end.aclose())
 
-
-def _raise_refusal(verdict: Verdict | None) -> None:
-    if verdict is not None:
-        raise DisallowedError(verdict)
+    async def aclose(self) -> None:
+        try:
+            await self._stream.aclose()
+        finally:
+            await self._end.aclose()
 
 
-def _asked_url(request: httpx.Request) -> str | None:
-    """The URL of `request` as it will be sent; `None` if no check is needed.
+def client_of_library(
+    refusal: Callable[..., Exception],
+    url_error: Callable[..., Exception],
+    body: Callable[[Any, AsyncExitStack], Any],
+) -> Client:
+    """The `Client` of httpx or httpx2, from the library's errors and bodies."""
 
-    Raises:
-        InvalidURLError: as in `asked_url`.
-    """
+    def hold(
+        response: httpx.Response, _turn: object, block: AsyncExitStack
+    ) -> httpx.Response:
+        response.stream = body(response.stream, block.pop_all())
+        return response
+
+    return Client(_asked_urls, refusal, url_error, hold)
+
+
+def _asked_urls(request: httpx.Request) -> Iterator[str]:
     if request.extensions.get("robots") == "ignore":
-        return None
+        return iter(())
     url = request.url
     target: bytes = request.extensions.get("target", url.raw_path)
-    return asked_url(
-        url.scheme, url.raw_host.decode("ascii"), url.port, target.decode("latin-1")
-    )
+    host = url.raw_host.decode("ascii")
+    return asked_urls(url.scheme, host, url.port, target.decode("latin-1"))
+
+
+class _Body(BodyInTurn, httpx.SyncByteStream, httpx.AsyncByteStream):
+    pass
+
+
+_CLIENT = client_of_library(RobotsDisallowedError, httpx.RequestError, _Body)
+
+
+def _client_of(request: object) -> Client:
+    if isinstance(request, httpx.Request):
+        return _CLIENT
+    from robotsgate.integrations._httpx2 import CLIENT  # noqa: PLC0415 (may be missing)
+
+    return CLIENT

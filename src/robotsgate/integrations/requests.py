@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from robotsgate import DisallowedError, InvalidURLError, UnsupportedError
+from robotsgate import InvalidURLError
 from robotsgate.integrations._wrapping import (
+    Client,
     DisallowedRequestError,
-    asked_url,
-    check_arguments,
-    enter_turn,
+    Door,
+    asked_urls,
+    at_once,
     missing_extra,
 )
 
@@ -16,7 +17,8 @@ try:
 except ImportError as error:
     raise missing_extra("requests") from error
 
-from contextlib import ExitStack, suppress
+from contextlib import suppress
+from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -31,7 +33,8 @@ from requests.exceptions import (
 from urllib3.util import parse_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
+    from contextlib import AsyncExitStack
 
     from robotsgate import sync
 
@@ -81,12 +84,9 @@ class RobotsAdapter(BaseAdapter):
             TypeError: `checker` or `gate` is not from `robotsgate.sync`.
             InvalidProductTokenError: `agent` is not the name of a crawler.
         """
-        check_arguments(checker, agent, gate, is_blocking=True)
         super().__init__()
-        self._checker = checker
-        self._agent = agent
+        self._door = Door(checker, agent, gate, is_blocking=True)
         self._wrapped = HTTPAdapter() if wrapped is None else wrapped
-        self._gate = gate
 
     def send(
         self,
@@ -100,116 +100,85 @@ class RobotsAdapter(BaseAdapter):
             RobotsDisallowedError: the request is disallowed.
             requests.exceptions.InvalidURL: the checker does not support the URL.
         """
-        with ExitStack() as block:
-            try:
-                turn = enter_turn(
-                    self._asked_urls(request),
-                    self._checker,
-                    self._agent,
-                    gate=self._gate,
-                    block=block,
-                )
-            except DisallowedError as error:
-                raise RobotsDisallowedError(error.verdict, request=request) from error
-            except (InvalidURLError, UnsupportedError) as error:
-                raise InvalidURL(str(error), request=request) from error
-            response = self._wrapped.send(request, *arguments, **options)
-            if turn is not None:
-                turn.report(response)
-                # Digest authentication sends its second request through it.
-                response.connection = self  # type: ignore[assignment] # any adapter
-                is_streamed = any(arguments[:1]) or options.get("stream", False)
-                if response.is_redirect:
-                    # A session follows a redirect even if its body is broken.
-                    with suppress(ChunkedEncodingError, ContentDecodingError):
-                        _ = response.content
-                elif not is_streamed:
-                    # A hook may raise before the session reads the body.
-                    _ = response.content
-                elif response.raw is not None:
-                    _end_with_body(response, block.pop_all().close)
-            return response
+        is_streamed = any(arguments[:1]) or options.get("stream", False)
+        hold = partial(self._hold, is_streamed=is_streamed)
+        client = Client(_asked_urls, RobotsDisallowedError, InvalidURL, hold)
+
+        def send(request: requests.PreparedRequest) -> requests.Response:
+            return self._wrapped.send(request, *arguments, **options)
+
+        response: requests.Response = at_once(self._door.send(request, send, client))
+        return response
 
     def close(self) -> None:
         """Close the wrapped adapter."""
         self._wrapped.close()
 
-    def _asked_urls(self, request: requests.PreparedRequest) -> Iterator[str]:
-        """The URLs that `request` may be sent to; no URLs if no check is needed.
+    def _hold(
+        self,
+        response: requests.Response,
+        _turn: object,
+        block: AsyncExitStack,
+        *,
+        is_streamed: bool,
+    ) -> requests.Response:
+        # Digest authentication sends its second request through it.
+        response.connection = self  # type: ignore[assignment] # any adapter
+        if response.is_redirect:
+            # A session follows a redirect even if its body is broken.
+            with suppress(ChunkedEncodingError, ContentDecodingError):
+                _ = response.content
+        elif is_streamed and hasattr(response.raw, "release_conn"):
+            _end_with_body(response, block.pop_all())
+        else:
+            # A hook may raise before the session reads the body. And only urllib3 tells
+            # when a body ends.
+            _ = response.content
+        return response
 
-        More than one if the path may be sent in a different form: urllib3 may change it
-        when using a proxy, and requests before 2.34 sends a path that starts with "//"
-        with a single slash.
-        """
-        try:
-            sent = urlsplit(request.url or "")  # HTTPAdapter parses it in the same way
-            port = sent.port
-            to_proxy = parse_url(request.url or "").request_uri
-        except ValueError as error:
-            raise InvalidURLError(str(error), url=request.url) from error
-        path = request.path_url
-        for target in dict.fromkeys((path, to_proxy, "/" + path.lstrip("/"))):
-            url = asked_url(sent.scheme, sent.hostname or "", port, target)
-            if url is not None:
-                yield url
+
+def _asked_urls(request: requests.PreparedRequest) -> Iterator[str]:
+    """The URLs that `request` may be sent to.
+
+    More than one if the path may be sent in a different form: urllib3 may change it
+    when using a proxy, and requests before 2.34 sends a path that starts with "//" with
+    a single slash.
+    """
+    try:
+        sent = urlsplit(request.url or "")  # HTTPAdapter parses it in the same way
+        port = sent.port
+        to_proxy = parse_url(request.url or "").request_uri
+    except ValueError as error:
+        raise InvalidURLError(str(error), url=request.url) from error
+    path = request.path_url
+    targets = (path, to_proxy, "/" + path.lstrip("/"))
+    return asked_urls(sent.scheme, sent.hostname or "", port, *targets)
 
 
-def _end_with_body(response: requests.Response, end: Callable[[], object]) -> None:
-    """Call `end` once, when `response` is fully read, closed or garbage-collected."""
-    iter_content, raw = response.iter_content, response.raw
+def _end_with_body(response: requests.Response, end: AsyncExitStack) -> None:
+    """Close `end` when `response` is fully read, closed or garbage-collected.
+
+    urllib3 releases the connection at the end of the body or after an error, however
+    the body is read, and requests releases it when it closes a response.
+    """
+    raw = response.raw
+    release = raw.release_conn
     on_loss = finalize(response, _end_soon, end)
     on_loss.atexit = False
 
-    def end_once() -> None:
-        # Otherwise, the response would refer to itself and stay in memory.
-        for owner, name, _ in changes:
-            vars(owner).pop(name, None)
-        changes.clear()
-        if on_loss.detach():
-            end()
-
-    def iter_content_and_end(*arguments: Any, **options: Any) -> Iterator[Any]:  # noqa: ANN401 (`iter_content`'s arguments)
-        return _then(end_once, iter_content(*arguments, **options))
-
-    # requests reads every body through `iter_content`. A caller may read from `raw`;
-    # urllib3 then releases the connection at the end.
-    changes = [
-        (response, "close", _with_end(response.close, end_once)),
-        (response, "iter_content", iter_content_and_end),
-    ]
-    if hasattr(raw, "release_conn"):
-        changes.append((raw, "release_conn", _with_end(raw.release_conn, end_once)))
-    for owner, name, changed in changes:
-        vars(owner)[name] = changed
-
-
-def _with_end(
-    call: Callable[[], object], end: Callable[[], object]
-) -> Callable[[], None]:
-    """Return a function that calls `call` and then `end`."""
-
-    def call_and_end() -> None:
+    def release_and_end() -> None:
+        # Otherwise, the body would refer to itself and stay in memory.
+        vars(raw).pop("release_conn", None)
         try:
-            call()
+            release()
         finally:
-            end()
+            on_loss.detach()
+            at_once(end.aclose())
 
-    return call_and_end
+    raw.release_conn = release_and_end
 
 
-def _end_soon(end: Callable[[], object]) -> None:
-    """Call `end` in another thread, so that the garbage collector does not block."""
+def _end_soon(end: AsyncExitStack) -> None:
+    """Close `end` in another thread, so that the garbage collector does not block."""
     with suppress(RuntimeError):  # the interpreter is shutting down
-        Thread(target=end, daemon=True).start()
-
-
-def _then(end: Callable[[], object], chunks: Iterator[Any]) -> Iterator[Any]:
-    """Yield from `chunks`; call `end` after the last chunk or after an error."""
-    try:
-        yield from chunks
-    except GeneratorExit:  # the caller may continue reading later
-        raise
-    except BaseException:
-        end()
-        raise
-    end()
+        Thread(target=lambda: at_once(end.aclose()), daemon=True).start()
