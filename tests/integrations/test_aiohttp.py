@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import ANY
 
 import aiohttp
+import anyio
 import httpx
 import pytest
 
-from robotsgate import Policy, RobotsChecker
+from robotsgate import Policy, PolitenessGate, RobotsChecker
 from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.integrations.aiohttp import AiohttpFetcher, robots_middleware
+from robotsgate.testing import ManualClock
+from tests.checking.builders import let_others_run
 from tests.fetching.fetches import RULES, USER_AGENT, Followed, fetched
+from tests.integrations.gated import aiohttp_session
 from tests.servers.answers import Raw, Reply, Routes, chunked, dripping, endless
 from tests.servers.loopback import Connection, dead_port
 
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-    from tests.servers.loopback import Answer, LoopbackServer
+    from tests.servers.loopback import Answer, LoopbackServer, Request
 
     Serve = Callable[..., LoopbackServer]
 
@@ -277,3 +281,60 @@ async def test_url_without_a_scheme_does_not_reach_the_session_proxy(
             await session.get("//h.test/private")
 
     assert proxy.targets == []
+
+
+@pytest.fixture
+def resetting_site(serve: Serve) -> LoopbackServer:
+    """Resets a reused connection on its second request, so aiohttp sends it again."""
+
+    def reset_once(_request: Request, connection: Connection) -> None:
+        answers["/page"] = Reply()
+        connection.reset()
+
+    answers: dict[str, Answer] = {"/other": Reply(), "/page": reset_once}
+    return serve(Routes(answers))
+
+
+async def test_get_resent_by_an_unwrapped_session_stays_in_its_turn(
+    resetting_site: LoopbackServer,
+) -> None:
+    server = resetting_site
+    async with (
+        RobotsChecker(user_agent=USER_AGENT) as checker,
+        PolitenessGate(checker, USER_AGENT, default_delay=0) as gate,
+        aiohttp.ClientSession() as session,
+    ):
+        for path in ("/other", "/page"):
+            url = f"{server.url}{path}"
+            async with gate.turn(url) as turn, session.get(url) as response:
+                turn.report(response)
+
+        assert (gate.stats.turns, gate.stats.incidents) == (2, 0)
+    assert server.targets == ["/robots.txt", "/other", "/page", "/page"]
+
+
+async def test_get_resent_by_a_wrapped_session_waits_for_its_own_turn(
+    resetting_site: LoopbackServer,
+) -> None:
+    server, clock = resetting_site, ManualClock()
+    async with (
+        RobotsChecker(user_agent=USER_AGENT, clock=clock) as checker,
+        PolitenessGate(checker, USER_AGENT, default_delay=0) as gate,
+        aiohttp_session(checker, gate) as send,
+        anyio.create_task_group() as tasks,
+    ):
+
+        async def get(path: str) -> None:
+            async with send(f"{server.url}{path}") as response:
+                assert response.status == 200
+
+        await get("/other")
+        tasks.start_soon(get, "/page")
+        while not gate.stats.waiting:
+            await let_others_run()
+        before = server.targets
+        await clock.pass_time(120)
+
+    assert before == ["/robots.txt", "/other", "/page"]
+    assert server.targets == [*before, "/page"]
+    assert (gate.stats.turns, gate.stats.incidents) == (3, 1)

@@ -11,7 +11,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from robotsgate import DisallowedError, Reason, SystemClock
+from robotsgate import DisallowedError, Reason, RobotsChecker, SystemClock
 from robotsgate.testing import ManualClock
 from tests.checking.builders import HOUR, RULES, let_others_run
 from tests.integrations.wraps import WRAPS, Setting
@@ -37,6 +37,7 @@ pytestmark = pytest.mark.anyio
 ROBOTS = Reply(body=RULES.encode())
 PAGE = Reply(body=b"page")
 SILENCE = Raw(b"", Connection.hang)
+HALF = Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf", Connection.hang)
 
 
 def _only(is_selected: Callable[[Wrap], bool]) -> pytest.MarkDecorator:
@@ -263,13 +264,101 @@ async def test_gate_delays_each_hop(opened: Open, site: Site) -> None:
     assert min(after - before for before, after in pairwise(times)) >= 0.05
 
 
+@_only(lambda wrap: wrap.takes_gate and wrap.streams and not wrap.is_http2)
+async def test_turn_lasts_until_the_response_is_closed(
+    opened: Open, site: Site
+) -> None:
+    server = site(away=redirect("/half"), half=HALF)
+
+    async with opened(delay=0) as get:
+        async with get.stream(f"{server.url}/away"):
+            assert (get.gate.stats.turns, get.gate.stats.under_way) == (2, 1)
+        await get(f"{server.url}/public")
+
+        assert (get.gate.stats.turns, get.gate.stats.under_way) == (3, 0)
+
+
+@_only(lambda wrap: wrap.takes_gate and wrap.streams and not wrap.is_blocking)
+async def test_turn_of_a_response_may_be_followed_by_one_from_the_gate(
+    opened: Open, site: Site
+) -> None:
+    """The first turn had not started to end, so the gate reported a deadlock."""
+    server = site()
+
+    async with opened(delay=0) as get:
+        async with get.stream(f"{server.url}/public"):
+            pass
+        async with get.gate.turn(f"{server.url}/other"):
+            assert get.gate.stats.turns == 2
+
+
+@_only(lambda wrap: wrap.takes_gate)
+async def test_gate_backs_off_after_a_503_with_retry_after(
+    opened: Open, site: Site
+) -> None:
+    server = site(public=Reply(status=503, headers={"Retry-After": "99"}))
+
+    async with opened(delay=0) as get:
+        before = get.gate.ready_at(server.url)
+        assert await get(f"{server.url}/public") == 503
+
+        assert get.gate.ready_at(server.url) > before + 90
+        assert (get.gate.stats.incidents, get.gate.stats.under_way) == (1, 0)
+
+
+@_only(lambda wrap: wrap.takes_gate and not wrap.is_http2)
+async def test_failed_request_ends_its_turn_as_an_incident(
+    opened: Open, site: Site, wrap: Wrap
+) -> None:
+    # Not a closed connection: aiohttp would resend the request.
+    server = site(public=Raw(b"rubbish\r\n\r\n"))
+
+    async with opened(delay=0) as get:
+        with pytest.raises(wrap.failure or wrap.error):
+            await get(f"{server.url}/public")
+
+        assert (get.gate.stats.incidents, get.gate.stats.under_way) == (1, 0)
+
+
+@_only(lambda wrap: wrap.takes_gate and not wrap.is_blocking)
+async def test_cancelled_request_ends_its_turn(opened: Open, site: Site) -> None:
+    server = site(public=SILENCE)
+
+    async with opened(delay=0) as get, anyio.create_task_group() as tasks:
+        tasks.start_soon(get, f"{server.url}/public")
+        while "/public" not in server.targets:
+            await let_others_run()
+        tasks.cancel_scope.cancel()
+
+    assert get.gate.stats.turns == 1
+    assert (get.gate.stats.incidents, get.gate.stats.under_way) == (0, 0)
+
+
+@_only(lambda wrap: wrap.takes_gate)
+async def test_disallowed_page_and_robots_txt_have_no_turn(
+    opened: Open, site: Site
+) -> None:
+    server = site()
+
+    async with opened(delay=0) as get:
+        with pytest.raises(DisallowedError):
+            await get(f"{server.url}/private")
+        await get(f"{server.url}/robots.txt")
+
+        assert get.gate.stats.turns == 0
+    assert server.targets == ["/robots.txt"] * 2
+
+
 async def test_request_fails_once_the_checker_is_closed(
     opened: Open, site: Site
 ) -> None:
     server = site()
 
     async with opened() as get:
-        await get.close_checker()
+        if isinstance(get.checker, RobotsChecker):
+            await get.checker.aclose()
+        else:
+            await anyio.to_thread.run_sync(get.checker.close)
         with pytest.raises(RuntimeError, match="closed"):
             await get(f"{server.url}/public")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import httpx
 import httpx2
@@ -16,7 +16,7 @@ from robotsgate.integrations.httpx import (
     robots_hook,
 )
 from tests.checking.builders import AGENT, PRIVATE, PUBLIC, RULES, checker_of, site_of
-from tests.servers.answers import Raw, Reply
+from tests.servers.answers import Reply
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -187,50 +187,6 @@ async def test_blocking_transport_refuses_an_async_client(
         await library.AsyncClient(transport=transport).get(PRIVATE)
     with pytest.raises(TypeError, match="got an AsyncClient"):
         await transport.aclose()
-
-
-@pytest.fixture
-def gated(
-    library: ModuleType, blocking: sync.RobotsChecker
-) -> Iterator[tuple[Any, sync.PolitenessGate]]:
-    """A blocking client whose requests wait for turns, and its gate, with no delay."""
-    with (
-        sync.PolitenessGate(blocking, AGENT, default_delay=0) as gate,
-        library.Client(
-            transport=RobotsTransport(
-                blocking, AGENT, wrapped=library.HTTPTransport(verify=False), gate=gate
-            )
-        ) as client,
-    ):
-        yield client, gate
-
-
-def test_blocking_turn_lasts_until_the_response_is_read(
-    gated: tuple[Any, sync.PolitenessGate], serve: Callable[..., LoopbackServer]
-) -> None:
-    client, gate = gated
-    server = serve(Reply(status=503, headers={"Retry-After": "99"}, body=b"page"))
-    before = gate.ready_at(server.url)
-
-    with client.stream("GET", f"{server.url}/robots") as response:
-        assert gate.stats.under_way == 1
-        assert response.read() == b"page"
-        assert gate.stats.under_way == 0
-
-    assert gate.ready_at(server.url) > before + 90
-    assert gate.stats.turns == 1
-
-
-def test_failed_blocking_request_ends_its_turn_as_an_incident(
-    gated: tuple[Any, sync.PolitenessGate], serve: Callable[..., LoopbackServer]
-) -> None:
-    client, gate = gated
-    server = serve(Raw(b"rubbish\r\n\r\n"))
-
-    with pytest.raises((httpx.TransportError, httpx2.TransportError)):
-        client.get(f"{server.url}/page")
-
-    assert (gate.stats.incidents, gate.stats.under_way) == (1, 0)
 
 
 async def test_target_extension_is_checked_instead_of_the_url(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import shutil
-import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ import pytest
 import requests
 
 from robotsgate import DisallowedError, sync
-from robotsgate.integrations.requests import RobotsAdapter, RobotsDisallowedError
+from robotsgate.integrations.requests import RobotsAdapter
 from tests.checking.builders import AGENT, RULES
 from tests.servers.answers import Raw, Reply, Routes, chunked, redirect
 from tests.servers.proxy import forward_proxy
@@ -187,18 +186,6 @@ def test_garbage_collected_response_ends_its_turn(opened: Open, site: Site) -> N
         assert (gate.stats.turns, gate.stats.under_way) == (2, 0)
 
 
-def test_response_can_be_closed_in_another_thread(opened: Open, site: Site) -> None:
-    server = site(Reply(body=b"page"))
-
-    with opened() as (session, gate):
-        response = session.get(f"{server.url}/page", stream=True)
-        reading = threading.Thread(target=response.close)
-        reading.start()
-        reading.join()
-
-        assert gate.stats.under_way == 0
-
-
 @pytest.mark.parametrize("status", [404, 302])
 def test_hook_that_raises_leaves_no_turn_open(
     opened: Open, site: Site, status: int
@@ -230,24 +217,6 @@ def test_redirect_with_a_broken_body_is_followed(
         assert (gate.stats.turns, gate.stats.under_way) == (2, 0)
 
 
-@pytest.mark.parametrize("is_streamed", [True, False])
-def test_each_hop_of_a_redirect_has_a_turn(
-    opened: Open, site: Site, *, is_streamed: bool
-) -> None:
-    other = site(Reply(body=b"page"))
-    far = other.url.replace("127.0.0.1", "localhost")
-    server = site(redirect("/away"), away=redirect(f"{far}/page"))
-
-    with opened() as (session, gate):
-        response = session.get(f"{server.url}/page", stream=is_streamed)
-
-        assert (gate.stats.turns, gate.stats.under_way) == (3, int(is_streamed))
-        assert gate.status(far).under_way == int(is_streamed)
-        assert response.text == "page"
-    assert server.targets == ["/robots.txt", "/page", "/away"]
-    assert other.targets == ["/robots.txt", "/page"]
-
-
 def test_request_repeated_after_an_auth_challenge_has_its_own_turn(
     opened: Open, site: Site
 ) -> None:
@@ -261,40 +230,6 @@ def test_request_repeated_after_an_auth_challenge_has_its_own_turn(
 
         assert gate.stats.turns == 2
     assert server.targets == ["/robots.txt", "/page", "/page"]
-
-
-def test_gate_backs_off_after_a_503_with_retry_after(opened: Open, site: Site) -> None:
-    server = site(Reply(status=503, headers={"Retry-After": "99"}))
-
-    with opened() as (session, gate):
-        before = gate.ready_at(server.url)
-        session.get(f"{server.url}/page")
-
-        assert gate.ready_at(server.url) > before + 90
-        assert gate.stats.incidents == 1
-
-
-def test_failed_request_ends_its_turn_as_an_incident(opened: Open, site: Site) -> None:
-    server = site(Raw(b"rubbish\r\n\r\n"))
-
-    with opened() as (session, gate):
-        with pytest.raises(requests.ConnectionError):
-            session.get(f"{server.url}/page")
-
-        assert (gate.stats.incidents, gate.stats.under_way) == (1, 0)
-
-
-def test_disallowed_page_and_robots_txt_have_no_turn(opened: Open, site: Site) -> None:
-    server = site(Reply())
-
-    with opened() as (session, gate):
-        with pytest.raises(RobotsDisallowedError) as refusal:
-            session.get(f"{server.url}/private")
-        session.get(f"{server.url}/robots.txt")
-
-        assert gate.stats.turns == 0
-    assert refusal.value.request.url == f"{server.url}/private"
-    assert server.targets == ["/robots.txt"] * 2
 
 
 def test_wrapped_adapter_retries_within_one_turn(opened: Open, site: Site) -> None:
@@ -335,16 +270,3 @@ def test_body_not_from_urllib3_is_read_within_its_turn(
 
         assert (gate.stats.turns, gate.stats.under_way) == (1, 0)
         assert [*response.iter_content(3)] == [b"pag", b"e"]
-
-
-def test_response_without_a_body_ends_its_turn(opened: Open, site: Site) -> None:
-    class Adapter(requests.adapters.HTTPAdapter):
-        def send(self, *_: object, **__: object) -> object:
-            response = requests.Response()
-            response.status_code = 200
-            return response
-
-    with opened(wrapped=Adapter()) as (session, gate):
-        session.get(f"{site(Reply()).url}/page", stream=True)
-
-        assert (gate.stats.turns, gate.stats.under_way) == (1, 0)

@@ -81,12 +81,16 @@ class Get:
     Attributes:
         send: sends the GET and returns the status.
         send_ignoring: the same, without a check.
-        close_checker: closes the client's checker.
+        stream: sends the GET, and closes the unread response at the end of the block.
+        checker: the client's checker.
+        gate: the client's gate, if any.
     """
 
     send: Callable[[str], Awaitable[int]]
     send_ignoring: Callable[[str], Awaitable[int]]
-    close_checker: Callable[[], Awaitable[None]]
+    stream: Callable[[str], AbstractAsyncContextManager[object]] | None = None
+    checker: RobotsChecker | sync.RobotsChecker
+    gate: Any = None
 
     async def __call__(self, url: str, *, is_ignoring: bool = False) -> int:
         """Return the status of the last response."""
@@ -101,8 +105,10 @@ class Wrap:
         backend: the event loop.
         open: opens a client around a new checker, both until the block ends.
         error: what a refused request raises; also a `DisallowedError`.
+        failure: what the client raises for an invalid response, if not `error`.
         timeout: what the client raises after its own timeout.
         takes_gate: whether a request can wait for its turn.
+        streams: whether a response can be closed unread.
         is_blocking: whether it blocks a thread, which cannot be cancelled.
         returns_bad_redirects: whether it returns a redirect that cannot be followed,
             rather than raising.
@@ -113,8 +119,10 @@ class Wrap:
     backend: str = "asyncio"
     open: Callable[[Setting], AbstractAsyncContextManager[Get]]
     error: type[Exception]
+    failure: type[Exception] | None = None
     timeout: type[Exception]
     takes_gate: bool = True
+    streams: bool = True
     is_blocking: bool = False
     returns_bad_redirects: bool = False
     is_http2: bool = False
@@ -165,7 +173,11 @@ def _timeout(library: ModuleType, setting: Setting) -> Any:  # noqa: ANN401 (the
     return library.Timeout(PATIENCE_SECONDS, read=setting.seconds)
 
 
-def _get(client: Any, checker: RobotsChecker) -> Get:  # noqa: ANN401 (httpx's or httpx2's)
+def _get(
+    client: Any,  # noqa: ANN401 (httpx's or httpx2's)
+    checker: RobotsChecker,
+    gate: PolitenessGate | None = None,
+) -> Get:
     async def send(url: str, **options: Any) -> int:  # noqa: ANN401 (the client's)
         status: int = (await client.get(url, **options)).status_code
         return status
@@ -173,16 +185,28 @@ def _get(client: Any, checker: RobotsChecker) -> Get:  # noqa: ANN401 (httpx's o
     return Get(
         send=send,
         send_ignoring=partial(send, extensions={"robots": "ignore"}),
-        close_checker=checker.aclose,
+        stream=partial(client.stream, "GET"),
+        checker=checker,
+        gate=gate,
     )
 
 
 def _blocking_get(
     get: Callable[[str], Any],
     get_ignoring: Callable[[str], Any],
+    get_unread: Callable[[str], Any] | None,
     checker: sync.RobotsChecker,
+    gate: sync.PolitenessGate | None,
 ) -> Get:
     """A `Get` that sends in threads."""
+
+    @asynccontextmanager
+    async def stream(url: str) -> AsyncIterator[object]:
+        response = await anyio.to_thread.run_sync(get_unread, url)
+        try:
+            yield response
+        finally:
+            await anyio.to_thread.run_sync(response.close)
 
     async def send(get: Callable[[str], Any], url: str) -> int:
         status: int = (await anyio.to_thread.run_sync(get, url)).status_code
@@ -191,7 +215,9 @@ def _blocking_get(
     return Get(
         send=partial(send, get),
         send_ignoring=partial(send, get_ignoring),
-        close_checker=partial(anyio.to_thread.run_sync, checker.close),
+        stream=stream,
+        checker=checker,
+        gate=gate,
     )
 
 
@@ -237,7 +263,7 @@ def _httpx_transport(
                 follow_redirects=True,
             ) as client,
         ):
-            yield _get(client, checker)
+            yield _get(client, checker, gate)
 
     return Wrap(
         backend=backend,
@@ -263,7 +289,11 @@ def _blocking_httpx(library: ModuleType, *, by_hook: bool) -> Wrap:
                 follow_redirects=True,
             ) as client:
                 ignoring = partial(client.get, extensions={"robots": "ignore"})
-                yield _blocking_get(client.get, ignoring, checker)
+
+                def unread(url: str) -> object:
+                    return client.send(client.build_request("GET", url), stream=True)
+
+                yield _blocking_get(client.get, ignoring, unread, checker, gate)
 
     return Wrap(
         open=opened,
@@ -294,7 +324,9 @@ async def _aiohttp(setting: Setting) -> AsyncIterator[Get]:
         yield Get(
             send=send,
             send_ignoring=partial(send, is_ignoring=True),
-            close_checker=checker.aclose,
+            stream=partial(session.get, middlewares=(middleware,)),
+            checker=checker,
+            gate=gate,
         )
 
 
@@ -333,7 +365,8 @@ async def _requests(setting: Setting) -> AsyncIterator[Get]:
             finally:
                 session.adapters.pop(prefix).close()
 
-        yield _blocking_get(get, get_ignoring, checker)
+        unread = partial(get, stream=True)
+        yield _blocking_get(get, get_ignoring, unread, checker, gate)
 
 
 @asynccontextmanager
@@ -354,7 +387,7 @@ async def _curl_cffi(setting: Setting) -> AsyncIterator[Get]:
         async def send_ignoring(url: str) -> int:
             return (await session.get(url)).status_code
 
-        yield Get(send=send, send_ignoring=send_ignoring, close_checker=checker.aclose)
+        yield Get(send=send, send_ignoring=send_ignoring, checker=checker, gate=gate)
 
 
 @asynccontextmanager
@@ -366,7 +399,7 @@ async def _blocking_curl_cffi(setting: Setting) -> AsyncIterator[Get]:
         ) as session,
     ):
         get = robots_get(checker, AGENT, session.get, gate=gate)
-        yield _blocking_get(get, session.get, checker)
+        yield _blocking_get(get, session.get, None, checker, gate)
 
 
 WRAPS = {
@@ -396,9 +429,11 @@ for name, opened in {
     WRAPS[name] = Wrap(
         open=opened,
         error=DisallowedError,
+        failure=curl_cffi.requests.exceptions.RequestException,
         timeout=curl_cffi.requests.exceptions.Timeout,
         is_blocking=opened is _blocking_curl_cffi,
         returns_bad_redirects=True,
+        streams=False,
     )
 WRAPS["requests"] = Wrap(
     open=_requests,
