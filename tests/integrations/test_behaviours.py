@@ -273,6 +273,7 @@ async def test_turn_lasts_until_the_response_is_closed(
     async with opened(delay=0) as get:
         async with get.stream(f"{server.url}/away"):
             assert (get.gate.stats.turns, get.gate.stats.under_way) == (2, 1)
+        assert await anyio.to_thread.run_sync(server.is_left_alone)
         await get(f"{server.url}/public")
 
         assert (get.gate.stats.turns, get.gate.stats.under_way) == (3, 0)

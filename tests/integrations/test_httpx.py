@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import httpx2
 import pytest
 
-from robotsgate import PolitenessGate, sync
+from robotsgate import sync
 from robotsgate.integrations.httpx import (
     RobotsDisallowedError,
     RobotsTransport,
@@ -19,7 +19,7 @@ from tests.checking.builders import AGENT, PRIVATE, PUBLIC, RULES, checker_of, s
 from tests.servers.answers import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import Callable
     from types import ModuleType
 
     from tests.servers.loopback import LoopbackServer
@@ -47,55 +47,6 @@ async def test_error_has_its_request_and_is_not_a_transport_error(
     assert not isinstance(error, library.TransportError)
 
 
-async def test_closing_the_response_closes_the_wrapped_stream(
-    library: ModuleType,
-) -> None:
-    class Stream(library.AsyncByteStream):
-        is_closed = False
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            yield b"page"
-
-        async def aclose(self) -> None:
-            self.is_closed = True
-
-    stream = Stream()
-    transport = library.MockTransport(lambda _: library.Response(200, stream=stream))
-    async with (
-        checker_of(site_of()) as checker,
-        PolitenessGate(checker, AGENT, default_delay=0) as gate,
-        library.AsyncClient(
-            transport=RobotsTransport(checker, AGENT, wrapped=transport, gate=gate)
-        ) as client,
-        client.stream("GET", PUBLIC),
-    ):
-        assert not stream.is_closed
-
-    assert stream.is_closed
-
-
-def test_reading_a_blocking_response_closes_the_wrapped_stream(
-    library: ModuleType, blocking: sync.RobotsChecker
-) -> None:
-    class Stream(library.SyncByteStream):
-        is_closed = False
-
-        def __iter__(self) -> Iterator[bytes]:
-            yield b"page"
-
-        def close(self) -> None:
-            self.is_closed = True
-
-    stream = Stream()
-    inner = library.MockTransport(lambda _: library.Response(200, stream=stream))
-    with sync.PolitenessGate(blocking, AGENT, default_delay=0) as gate:
-        transport = RobotsTransport(blocking, AGENT, wrapped=inner, gate=gate)
-        with library.Client(transport=transport) as client:
-            assert client.get(PUBLIC).content == b"page"
-
-    assert stream.is_closed
-
-
 async def test_transport_sends_requests_itself_if_it_wraps_none(
     serve: Callable[..., LoopbackServer],
 ) -> None:
@@ -120,73 +71,80 @@ async def test_scheme_without_robots_txt_is_left_to_the_client() -> None:
             await client.get("gopher://example.com/private")
 
 
-def expect_refusal_of_blocking_client(library: ModuleType) -> None:
-    """Check that a blocking client is refused before it sends anything."""
-    sent = []
+NOT_ASYNC = "an AsyncClient that awaits each check; a sync Client needs a checker from "
+NOT_SYNC = r"a sync Client for a checker from robotsgate\.sync, got an AsyncClient"
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+async def test_request_is_not_sent_unless_the_hook_has_been_awaited(
+    library: ModuleType,
+) -> None:
+    """A sync client drops the hook's coroutine, so every page used to be fetched."""
     hook = robots_hook(checker_of(site_of()), AGENT)
-    with (
-        library.Client(
-            transport=library.MockTransport(sent.append),
-            event_hooks={"request": [hook]},
-        ) as client,
-        pytest.raises(TypeError, match="an AsyncClient that awaits each check, got "),
-    ):
-        client.get(PRIVATE)
+    sent: list[object] = []
+    transport = library.MockTransport(sent.append)
+
+    async def forget(request: object) -> None:
+        hook(request)
+
+    clients = [
+        library.Client(transport=transport, event_hooks={"request": [hook]}),
+        library.AsyncClient(transport=transport, event_hooks={"request": [forget]}),
+    ]
+
+    for client in clients:
+        with pytest.raises(TypeError, match=NOT_ASYNC):
+            await client.get(PUBLIC)
     assert sent == []
 
 
-@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
-def test_blocking_client_is_refused(library: ModuleType) -> None:
-    """It drops the hook's coroutine, so every page used to be fetched."""
-    expect_refusal_of_blocking_client(library)
-
-
-@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
-async def test_blocking_client_is_refused_inside_an_event_loop(
+async def test_hook_in_a_plain_function_works_and_leaves_the_body_alone(
     library: ModuleType,
 ) -> None:
-    """In a notebook or an async handler, it used to send the request."""
-    expect_refusal_of_blocking_client(library)
+    def send(request: Any) -> object:  # noqa: ANN401 (the library's)
+        return library.Response(200, content=request.content)
+
+    def call(request: object) -> object:
+        return hook(request)
+
+    async with checker_of(site_of()) as checker:
+        hook = robots_hook(checker, AGENT)
+        async with library.AsyncClient(
+            transport=library.MockTransport(send), event_hooks={"request": [call]}
+        ) as client:
+            response = await client.post(PUBLIC, content=b"form")
+            with pytest.raises(library.RequestError):
+                await client.post(PRIVATE, content=b"form")
+
+    assert response.content == b"form"
+
+
+async def test_blocking_hook_and_transport_refuse_an_async_client(
+    library: ModuleType,
+) -> None:
+    with sync.RobotsChecker(client=site_of()) as checker:
+        hook, transport = robots_hook(checker, AGENT), RobotsTransport(checker, AGENT)
+        sent: list[object] = []
+        hooked = library.AsyncClient(
+            transport=library.MockTransport(sent.append),
+            event_hooks={"request": [hook]},
+        )
+        for client in (hooked, library.AsyncClient(transport=transport)):
+            with pytest.raises(TypeError, match=NOT_SYNC):
+                await client.get(PUBLIC)
+        with pytest.raises(TypeError, match=NOT_SYNC):
+            await transport.aclose()
+
+    assert sent == []
 
 
 def test_async_transport_refuses_a_blocking_client(library: ModuleType) -> None:
     transport = RobotsTransport(checker_of(site_of()), AGENT)
 
-    with pytest.raises(TypeError, match="got a sync Client, which needs a checker fr"):
+    with pytest.raises(TypeError, match=NOT_ASYNC):
         library.Client(transport=transport).get(PRIVATE)
-    with pytest.raises(TypeError, match="got a sync Client"):
+    with pytest.raises(TypeError, match=NOT_ASYNC):
         transport.close()
-
-
-@pytest.fixture
-def blocking() -> Iterator[sync.RobotsChecker]:
-    with sync.RobotsChecker(client=site_of()) as checker:
-        yield checker
-
-
-async def test_blocking_hook_refuses_an_async_client(
-    library: ModuleType, blocking: sync.RobotsChecker
-) -> None:
-    sent: list[object] = []
-    hooks = {"request": [robots_hook(blocking, AGENT)]}
-    transport = library.MockTransport(sent.append)
-
-    async with library.AsyncClient(transport=transport, event_hooks=hooks) as client:
-        with pytest.raises(TypeError, match=r"robotsgate\.sync, got an AsyncClient"):
-            await client.get(PUBLIC)
-
-    assert sent == []
-
-
-async def test_blocking_transport_refuses_an_async_client(
-    library: ModuleType, blocking: sync.RobotsChecker
-) -> None:
-    transport = RobotsTransport(blocking, AGENT)
-
-    with pytest.raises(TypeError, match=r"robotsgate\.sync, got an AsyncClient"):
-        await library.AsyncClient(transport=transport).get(PRIVATE)
-    with pytest.raises(TypeError, match="got an AsyncClient"):
-        await transport.aclose()
 
 
 async def test_target_extension_is_checked_instead_of_the_url(

@@ -40,8 +40,8 @@ __all__ = [
 ]
 
 _NOT_ASYNC = (
-    "expected an AsyncClient that awaits each check, got a sync Client, which needs a"
-    " checker from robotsgate.sync"
+    "expected an AsyncClient that awaits each check; a sync Client needs a checker from"
+    " robotsgate.sync"
 )
 _NOT_SYNC = (
     "expected a sync Client for a checker from robotsgate.sync, got an AsyncClient"
