@@ -6,11 +6,21 @@ request:
     _Rules.is_allowed ──► in_turn ──► enter, for each hop ──► its handler
             │                │           │
          skipped          skipped, or returned to the request manager
+
+crawlee has no public way to skip a request or to see each hop of a redirect. So these
+private methods of a crawler and its HTTP client are replaced with our own:
+
+    _is_allowed_based_on_robots_txt_file   checks a URL when it is added or dequeued
+    _run_request_handler                   processes a request from its first hop on
+    _get_client                            returns the underlying library's client
+
+`_respect_robots_txt_file`, `_handle_skipped_request`, `_http_client` and the
+`_transport` of an httpx2 client are used, but not replaced.
 """
 
 from __future__ import annotations
 
-from robotsgate.integrations._wrapping import Door, missing_extra
+from robotsgate.integrations._wrapping import Client, Door, end_soon, missing_extra
 
 try:
     import crawlee.crawlers
@@ -22,10 +32,18 @@ from collections import Counter
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from crawlee.errors import ContextPipelineInitializationError, RequestThrottledError
+from crawlee import RequestState
+from crawlee.errors import (
+    ContextPipelineInitializationError,
+    ContextPipelineInterruptedError,
+    RequestThrottledError,
+)
 from crawlee.request_loaders import ThrottlingRequestManager
+from pydantic import AnyHttpUrl, ValidationError
 
 from robotsgate import (
     DisallowedError,
@@ -36,26 +54,24 @@ from robotsgate import (
     UnsupportedError,
 )
 from robotsgate.fetching import passes_unasked
-from robotsgate.integrations._crawlee_seams import (
-    check_hops,
-    is_a,
-    replace_methods,
-    skip,
-)
 from robotsgate.integrations._playwright import check_navigations, hops
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
     from contextlib import AsyncExitStack
 
+    import impit
     from crawlee.crawlers import (
+        BasicCrawler,
         BasicCrawlingContext,
         PlaywrightPostNavCrawlingContext,
         PlaywrightPreNavCrawlingContext,
     )
 
-    from robotsgate import PolitenessGate, Reason, RobotsChecker, Turn
-    from robotsgate.integrations._crawlee_seams import Run
+    from robotsgate import PolitenessGate, Reason, RobotsChecker, Turn, Verdict
+
+    _Crawler: TypeAlias = BasicCrawler[Any, Any]
+    _Run: TypeAlias = Callable[[BasicCrawlingContext], Awaitable[None]]
 
 __all__ = ["obey_robots"]
 
@@ -112,18 +128,22 @@ def obey_robots(
         RuntimeError: this version of crawlee lacks one of the methods to replace.
     """
     rules = _Rules(crawler, checker, agent, gate)
-    is_browser = is_a(crawler, "PlaywrightCrawler")
+    is_browser = _is_a(crawler, "PlaywrightCrawler")
     if not (is_browser or isinstance(crawler, crawlee.crawlers.AbstractHttpCrawler)):
         raise TypeError(
             f"expected an HTTP crawler or a PlaywrightCrawler, got {crawler!r}"
         )
-    replace_methods(crawler, is_allowed=rules.is_allowed, wrapped_run=rules.in_turn)
+    if crawler._respect_robots_txt_file:  # noqa: SLF001 (see the top)
+        raise ValueError("expected respect_robots_txt_file=False, got True")
+    is_allowed = rules.is_allowed
+    _replace(crawler, "_is_allowed_based_on_robots_txt_file", lambda _: is_allowed)
+    _replace(crawler, "_run_request_handler", rules.in_turn)
     if is_browser:
         in_browser: Any = crawler  # its class may not be installed
         in_browser.pre_navigation_hook(rules.watch_page)
         in_browser.post_navigation_hook(rules.check_page)
     else:
-        check_hops(crawler, rules)
+        _check_hops(crawler, rules)
     return rules.skipped
 
 
@@ -175,7 +195,7 @@ class _Rules(Door):
 
     def __init__(
         self,
-        crawler: crawlee.crawlers.BasicCrawler[Any, Any],
+        crawler: _Crawler,
         checker: RobotsChecker,
         agent: str | Sequence[str],
         gate: PolitenessGate | None,
@@ -198,7 +218,7 @@ class _Rules(Door):
             return False
         return True
 
-    def in_turn(self, run: Run) -> Run:
+    def in_turn(self, run: _Run) -> _Run:
         """Wrap `run`, which processes a request from its first hop on, in a turn."""
 
         async def run_in_turn(context: BasicCrawlingContext) -> None:
@@ -312,12 +332,116 @@ class _Rules(Door):
         return await turn.__aenter__()
 
     async def _skip(self, context: BasicCrawlingContext, error: Exception) -> None:
-        """Skip a refused request. Raises the same error as `skip`."""
+        """Skip a refused request the way crawlee itself does.
+
+        Raises:
+            ContextPipelineInterruptedError: always, so that crawlee marks the request
+                as handled.
+        """
         await _navigation.get().end()
         self._note(error)
-        await skip(self._crawler, context.request, error)
+        context.request.state = RequestState.SKIPPED
+        await self._crawler._handle_skipped_request(context.request, "robots_txt")  # noqa: SLF001 (see the top)
+        raise ContextPipelineInterruptedError(str(error)) from error
 
     def _note(self, error: Exception) -> None:
         reason = error.verdict.reason if isinstance(error, DisallowedError) else None
         self.skipped[reason] += 1
         self._crawler.log.info("%s", error)
+
+
+def _check_hops(crawler: _Crawler, door: Door) -> None:
+    """Make `crawler`'s HTTP client send each hop through `door`.
+
+    Raises:
+        TypeError: this kind of client does not expose individual hops.
+        ValueError: the client belongs to a crawler that already obeys robots.txt.
+        RuntimeError: the client lacks one of the methods to replace.
+    """
+    client = crawler._http_client  # noqa: SLF001 (see the top)
+    is_impit = _is_a(client, "ImpitHttpClient")
+    if not (is_impit or _is_a(client, "HttpxHttpClient")):
+        raise TypeError(
+            f"expected an ImpitHttpClient or an HttpxHttpClient, got {client!r}"
+        )
+
+    def check(wrapped: Any) -> object:  # noqa: ANN401 (an impit or httpx2 client)
+        if is_impit:  # crawlee follows redirects itself, and only calls `request`
+            return SimpleNamespace(request=partial(_send_by_impit, wrapped, door))
+        transport, name = wrapped._transport, "handle_async_request"  # noqa: SLF001 (see the top)
+        if name not in vars(transport):
+            from robotsgate.integrations._httpx2 import CLIENT  # noqa: PLC0415 (may be missing)
+
+            row = CLIENT._replace(refusal=_refusal, url_error=_url_error)
+            sent = partial(door.send, client=row)
+            _replace(transport, name, lambda send: partial(sent, send=send))
+        return wrapped
+
+    _replace(client, "_get_client", lambda get: lambda proxy_url: check(get(proxy_url)))
+
+
+def _is_a(value: object, name: str) -> bool:
+    """Whether `value` is an instance of a crawlee class that may not be installed."""
+    return any(kind.__name__ == name for kind in type(value).__mro__)
+
+
+async def _send_by_impit(
+    client: impit.AsyncClient,
+    door: Door,
+    *,
+    url: str,
+    **options: Any,  # noqa: ANN401 (impit's options)
+) -> object:
+    try:
+        url = str(AnyHttpUrl(url))  # impit uses the same parser, so it sends this URL
+    except ValidationError as error:
+        raise InvalidURLError(str(error), url=url) from error
+    hold = _StreamInTurn if options["stream"] else lambda response, *_: response
+    row = Client(_asked_by_impit, _refusal, _url_error, hold)
+    return await door.send(url, lambda url: client.request(url=url, **options), row)
+
+
+def _asked_by_impit(url: str) -> list[str]:
+    return [] if passes_unasked(url) else [url]
+
+
+class _StreamInTurn:
+    """An impit response whose body has not been read; closing it ends the turn."""
+
+    def __init__(
+        self, response: impit.Response, turn: Turn, block: AsyncExitStack
+    ) -> None:
+        self._response = response
+        self._turn = turn
+        self._end = block.pop_all()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._response, name)
+
+    def close(self) -> None:
+        try:
+            self._response.close()
+        finally:
+            end_soon(self._turn, self._end)
+
+
+def _refusal(verdict: Verdict, **_: object) -> DisallowedError:
+    return DisallowedError(verdict)
+
+
+def _url_error(message: str, *, request: Any) -> InvalidURLError:  # noqa: ANN401 (a client's)
+    return InvalidURLError(message, url=str(getattr(request, "url", request)))
+
+
+def _replace(owner: object, name: str, wrapped: Callable[[Any], Any]) -> None:
+    """Replace `owner`'s method `name` with the result of `wrapped`."""
+    if not hasattr(owner, name):
+        raise RuntimeError(
+            f"expected crawlee>=1.11,<1.12, got a {type(owner).__name__} without {name}"
+        )
+    if name in vars(owner):  # otherwise, each request would wait for two turns
+        raise ValueError(
+            f"expected a new crawler with its own HTTP client, got {owner!r},"
+            " which already obeys robots.txt"
+        )
+    setattr(owner, name, wrapped(getattr(owner, name)))
