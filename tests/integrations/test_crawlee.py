@@ -162,18 +162,6 @@ async def test_robots_txt_itself_is_crawled_without_a_check(
     assert server.targets.count("/robots.txt") == 1
 
 
-async def test_override_allows_a_page_without_fetching_robots_txt(
-    site: Site, kind: str
-) -> None:
-    server = site()
-
-    async with RobotsChecker(user_agent=AGENT, overrides={server.url: ""}) as checker:
-        crawl = await runs.new_crawl(kind, checker)
-        await crawl.crawler.run([f"{server.url}/private"])
-
-    assert server.targets == ["/private"]
-
-
 async def test_skipped_page_is_crawled_once_the_server_recovers(
     serve: Site, kind: str
 ) -> None:
@@ -191,20 +179,6 @@ async def test_skipped_page_is_crawled_once_the_server_recovers(
     assert crawl.skipped == {Reason.UNREACHABLE: 1}
     assert crawl.pages == [f"{server.url}/public"]
     assert server.targets == ["/robots.txt", "/robots.txt", "/public"]
-
-
-async def test_many_requests_to_a_new_origin_fetch_robots_txt_once(
-    site: Site, kind: str
-) -> None:
-    server = site(**{f"page{number}": PAGE for number in range(10)})
-    urls = [f"{server.url}/page{number}" for number in range(10)]
-
-    async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.new_crawl(kind, checker)
-        await crawl.crawler.run(urls)
-
-    assert sorted(crawl.pages) == sorted(urls)
-    assert server.targets.count("/robots.txt") == 1
 
 
 @pytest.mark.parametrize("is_gated", [False, True])

@@ -10,36 +10,32 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
+import os
 import re
 import socket
 import subprocess
 import sys
 from collections import Counter
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from unittest.mock import patch
 from urllib.parse import unquote
 
-import aiohttp
-import httpx
-import httpx2
 import requests
 
-from robotsgate import DisallowedError, RobotsChecker, sync
-from robotsgate.integrations.aiohttp import robots_middleware
+from robotsgate import DisallowedError, sync
 from robotsgate.integrations.hops import robots_get
-from robotsgate.integrations.httpx import robots_hook
-from robotsgate.integrations.requests import RobotsAdapter
-from tests.fetching.fetches import PATIENCE_SECONDS
+from tests.integrations.gated import NO_TLS
 from tests.integrations.url_forms import ALLOWED, ordinary_urls, url_forms
+from tests.integrations.wraps import WRAPS, Get, Setting
 from tests.servers.answers import Reply, redirect
 from tests.servers.loopback import LoopbackServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-    from types import ModuleType
+    from contextlib import AbstractAsyncContextManager
 
     from tests.servers.loopback import Connection, Request
 
@@ -133,6 +129,9 @@ def wired() -> Iterator[Wire]:
                 )
             )
         stack.enter_context(patch.object(socket, "getaddrinfo", look_up))
+        stack.enter_context(patch.dict(os.environ))
+        for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+            del os.environ[name]
         by_name = patch.object(socket, "gethostbyname", lambda _: "127.0.0.1")
         stack.enter_context(by_name)
         yield Wire(tuple(servers.values()))
@@ -175,74 +174,25 @@ def _readings(target: str) -> Iterator[str]:
             yield "/" + unquote("/".join(kept))
 
 
-Get = Any
-
-
-def _httpx_client(library: ModuleType) -> Callable[[], AsyncIterator[Get]]:
-    async def open_client() -> AsyncIterator[Get]:
-        async with (
-            RobotsChecker(user_agent=AGENT) as checker,
-            library.AsyncClient(
-                event_hooks={"request": [robots_hook(checker, AGENT)]},
-                follow_redirects=True,
-                timeout=PATIENCE_SECONDS,
-                trust_env=False,
-            ) as client,
-        ):
-            yield client.get
-
-    return open_client
-
-
-async def _aiohttp_client() -> AsyncIterator[Get]:
-    async with (
-        RobotsChecker(user_agent=AGENT) as checker,
-        aiohttp.ClientSession(
-            middlewares=(robots_middleware(checker, AGENT),),
-            timeout=aiohttp.ClientTimeout(PATIENCE_SECONDS),
-        ) as session,
-    ):
-
-        async def get(url: str) -> None:
-            async with session.get(url) as response:
-                await response.read()
-
-        yield get
-
-
-async def _requests_client() -> AsyncIterator[Get]:
-    with (
-        sync.RobotsChecker(user_agent=AGENT) as checker,
-        requests.Session() as session,
-    ):
-        session.trust_env = False
-        for scheme in ("http://", "https://"):
-            session.mount(scheme, RobotsAdapter(checker, AGENT))
-
-        async def get(url: str) -> None:
-            await asyncio.to_thread(session.get, url, timeout=PATIENCE_SECONDS)
-
-        yield get
-
-
-async def _robots_get_client() -> AsyncIterator[Get]:
+@asynccontextmanager
+async def _robots_get(setting: Setting) -> AsyncIterator[Get]:
+    """Not curl_cffi, whose connections we cannot direct to our servers."""
     with sync.RobotsChecker(user_agent=AGENT) as checker, requests.Session() as session:
-        session.trust_env = False
-        get_page = partial(session.get, timeout=PATIENCE_SECONDS)
-        send = robots_get(checker, AGENT, get_page)
+        get = robots_get(checker, AGENT, partial(session.get, timeout=setting.seconds))
 
-        async def get(url: str) -> None:
-            await asyncio.to_thread(send, url)
+        async def send(url: str) -> int:
+            status: int = (await asyncio.to_thread(get, url)).status_code
+            return status
 
-        yield get
+        yield Get(send=send, send_ignoring=send, checker=checker)
 
 
-CLIENTS: dict[str, Callable[[], AsyncIterator[Get]]] = {
-    "httpx": _httpx_client(httpx),
-    "httpx2": _httpx_client(httpx2),
-    "aiohttp": _aiohttp_client,
-    "robots_get": _robots_get_client,
-    "requests": _requests_client,
+CLIENTS: dict[str, Callable[[Setting], AbstractAsyncContextManager[Get]]] = {
+    "httpx": WRAPS["httpx hook on asyncio"].open,
+    "httpx2": WRAPS["httpx2 hook on asyncio"].open,
+    "aiohttp": WRAPS["aiohttp"].open,
+    "robots_get": _robots_get,
+    "requests": WRAPS["requests"].open,
 }
 
 
@@ -259,7 +209,7 @@ async def tally(client: str, *, step: int = 1) -> Tally:
     lost: list[str] = []
     ordinary, links = _links(step)
     with wired() as wire:
-        async for get in CLIENTS[client]():
+        async with CLIENTS[client](Setting(tls=NO_TLS)) as get:
             for number, url in enumerate(links):
                 try:
                     await get(url)
