@@ -187,14 +187,15 @@ def test_garbage_collected_response_ends_its_turn(opened: Open, site: Site) -> N
 
 
 @pytest.mark.parametrize("status", [404, 302])
-def test_hook_that_raises_leaves_no_turn_open(
+def test_hook_that_raises_finds_the_body_read_and_leaves_no_turn_open(
     opened: Open, site: Site, status: int
 ) -> None:
     """requests calls hooks before it reads the body, so nothing ended the turn."""
     headers = {"Location": "/other"}
     server = site(Reply(status=status, headers=headers, body=b"gone"))
 
-    def refuse(response: object, **_: object) -> None:
+    def refuse(response: requests.Response, **_: object) -> None:
+        assert response.raw.read() == b""
         raise requests.HTTPError(response=response)
 
     with opened() as (session, gate):

@@ -134,17 +134,19 @@ class Client(NamedTuple):
     Attributes:
         asked_urls: the URLs that a request may be sent to; empty if no check is needed.
             May raise an `InvalidURLError`.
-        refusal: the error for a disallowed request, from its verdict.
-        url_error: the error for a URL that the checker does not support, from a
-            message. Even a valid URL may be redirected to one.
         hold: returns the response to a request that has a turn. To let the turn outlast
             the call, it moves the turn's end out of the exit stack and into the body.
+        refusal: the error for a disallowed request, from its verdict; `None` for a
+            `DisallowedError`.
+        url_error: the error for a URL that the checker does not support, from a
+            message; `None` for the checker's own. Even a valid URL may be redirected to
+            one.
     """
 
     asked_urls: Callable[[Any], Iterable[str]]
-    refusal: Callable[..., Exception]
-    url_error: Callable[..., Exception]
     hold: Callable[[Any, Any, AsyncExitStack], Any]
+    refusal: Callable[..., Exception] | None = None
+    url_error: Callable[..., Exception] | None = None
 
 
 class Door:
@@ -179,8 +181,12 @@ class Door:
             try:
                 turn = await self.enter(client.asked_urls(request), block)
             except DisallowedError as error:
+                if client.refusal is None:
+                    raise
                 raise client.refusal(error.verdict, request=request) from error
             except (InvalidURLError, UnsupportedError) as error:
+                if client.url_error is None:
+                    raise
                 raise client.url_error(str(error), request=request) from error
             response = await _result(send(request))
             if turn is None:

@@ -126,9 +126,9 @@ def _hold(
 
 _CLIENT = Client(
     _asked_urls,
+    _hold,
     refusal=lambda verdict, request: RobotsDisallowedError(verdict),  # noqa: ARG005
     url_error=lambda message, request: aiohttp.InvalidURL(request.url, message),
-    hold=_hold,
 )
 
 

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
         PlaywrightPreNavCrawlingContext,
     )
 
-    from robotsgate import PolitenessGate, Reason, RobotsChecker, Turn, Verdict
+    from robotsgate import PolitenessGate, Reason, RobotsChecker, Turn
 
     _Crawler: TypeAlias = BasicCrawler[Any, Any]
     _Run: TypeAlias = Callable[[BasicCrawlingContext], Awaitable[None]]
@@ -372,7 +372,7 @@ def _check_hops(crawler: _Crawler, door: Door) -> None:
         if name not in vars(transport):
             from robotsgate.integrations._httpx2 import CLIENT  # noqa: PLC0415 (may be missing)
 
-            row = CLIENT._replace(refusal=_refusal, url_error=_url_error)
+            row = CLIENT._replace(refusal=None, url_error=None)
             sent = partial(door.send, client=row)
             _replace(transport, name, lambda send: partial(sent, send=send))
         return wrapped
@@ -397,7 +397,7 @@ async def _send_by_impit(
     except ValidationError as error:
         raise InvalidURLError(str(error), url=url) from error
     hold = _StreamInTurn if options["stream"] else lambda response, *_: response
-    row = Client(_asked_by_impit, _refusal, _url_error, hold)
+    row = Client(_asked_by_impit, hold)
     return await door.send(url, lambda url: client.request(url=url, **options), row)
 
 
@@ -423,14 +423,6 @@ class _StreamInTurn:
             self._response.close()
         finally:
             end_soon(self._turn, self._end)
-
-
-def _refusal(verdict: Verdict, **_: object) -> DisallowedError:
-    return DisallowedError(verdict)
-
-
-def _url_error(message: str, *, request: Any) -> InvalidURLError:  # noqa: ANN401 (a client's)
-    return InvalidURLError(message, url=str(getattr(request, "url", request)))
 
 
 def _replace(owner: object, name: str, wrapped: Callable[[Any], Any]) -> None:

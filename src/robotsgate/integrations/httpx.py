@@ -271,7 +271,7 @@ def client_of_library(
         response.stream = body(response.stream, block.pop_all())
         return response
 
-    return Client(_asked_urls, refusal, url_error, hold)
+    return Client(_asked_urls, hold, refusal, url_error)
 
 
 def _asked_urls(request: httpx.Request) -> Iterator[str]:

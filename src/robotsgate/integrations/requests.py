@@ -102,7 +102,7 @@ class RobotsAdapter(BaseAdapter):
         """
         is_streamed = any(arguments[:1]) or options.get("stream", False)
         hold = partial(self._hold, is_streamed=is_streamed)
-        client = Client(_asked_urls, RobotsDisallowedError, InvalidURL, hold)
+        client = Client(_asked_urls, hold, RobotsDisallowedError, InvalidURL)
 
         def send(request: requests.PreparedRequest) -> requests.Response:
             return self._wrapped.send(request, *arguments, **options)
