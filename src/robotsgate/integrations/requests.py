@@ -167,8 +167,6 @@ def _end_with_body(response: requests.Response, end: AsyncExitStack) -> None:
     on_loss.atexit = False
 
     def release_and_end() -> None:
-        # Otherwise, the body would refer to itself and stay in memory.
-        vars(raw).pop("release_conn", None)
         try:
             release()
         finally:
