@@ -45,6 +45,7 @@ CHECKS: dict[str, Callable[[RobotsChecker, str], Awaitable[object]]] = {
     "can_fetch": lambda checker, url: checker.can_fetch(AGENT, url),
     "check": lambda checker, url: checker.check(AGENT, url),
     "can_fetch_many": lambda checker, url: checker.can_fetch_many(AGENT, [url]),
+    "refusal": lambda checker, url: checker.refusal(AGENT, url),
 }
 with_each_check = pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
 

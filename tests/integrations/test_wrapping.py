@@ -1,4 +1,4 @@
-"""What all client wraps share: argument checks, check counts and own requests."""
+"""What all client wraps share: argument checks and own requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from robotsgate import (
     DisallowedError,
     FetchedResponse,
     InvalidProductTokenError,
-    Reason,
     RobotsChecker,
     sync,
 )
@@ -33,28 +32,6 @@ from tests.fetching.fetches import PATIENCE_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import ModuleType
-
-
-@pytest.mark.anyio
-async def test_refusal_counts_as_one_check() -> None:
-    async with RobotsChecker(user_agent=AGENT, client=site_of()) as checker:
-        answers = [
-            await checker.refusal(AGENT, url) is None
-            for url in (PRIVATE, PRIVATE, PUBLIC)
-        ]
-
-    assert answers == [False, False, True]
-    assert checker.stats.disallowed == {Reason.DISALLOWED_BY_RULE: 2}
-    assert checker.stats.checks == 3
-
-
-def test_blocking_refusal_counts_as_one_check() -> None:
-    with sync.RobotsChecker(user_agent=AGENT, client=site_of()) as checker:
-        for url in (PUBLIC, PRIVATE, PRIVATE, PUBLIC):
-            checker.refusal(AGENT, url)
-
-        assert checker.stats.disallowed == {Reason.DISALLOWED_BY_RULE: 2}
-        assert checker.stats.checks == 4
 
 
 WRAPS: list[tuple[Any, ModuleType]] = [

@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 import robotsgate
-from robotsgate import InvalidURLError, sync
+from robotsgate import InvalidURLError, Reason, sync
 from robotsgate.testing import ManualClock
 from tests.checking.builders import (
     AGENT,
@@ -58,6 +58,7 @@ METHODS: dict[str, Callable[[Any], Any]] = {
     "refresh": lambda checker: checker.refresh(ORIGIN),
     "request_rate": lambda checker: checker.request_rate(AGENT, ORIGIN),
     "usage_preferences": lambda checker: checker.usage_preferences(AGENT, ORIGIN),
+    "refusal": lambda checker: checker.refusal(AGENT, PRIVATE),
     "robots_txt": lambda checker: checker.robots_txt(ORIGIN).as_dict(),
     "sitemaps": lambda checker: checker.sitemaps(ORIGIN),
     "stats": lambda checker: checker.stats,
@@ -140,6 +141,14 @@ def test_lookup_of_a_cached_origin_works_while_the_loop_is_busy(
     assert not may_go_on.is_set()
     may_go_on.set()
     assert answers == [True, False]
+
+
+def test_refusal_counts_as_one_check(checker: sync.RobotsChecker) -> None:
+    for url in (PUBLIC, PRIVATE, PRIVATE, PUBLIC):
+        checker.refusal(AGENT, url)
+
+    assert checker.stats.disallowed == {Reason.DISALLOWED_BY_RULE: 2}
+    assert checker.stats.checks == 4
 
 
 def test_threads_that_look_up_a_new_origin_share_one_fetch() -> None:
