@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import httpx
 import httpx2
 import pytest
@@ -117,6 +118,20 @@ async def test_hook_in_a_plain_function_works_and_leaves_the_body_alone(
                 await client.post(PRIVATE, content=b"form")
 
     assert response.content == b"form"
+
+
+async def test_request_can_be_sent_twice_at_a_time(library: ModuleType) -> None:
+    async with (
+        checker_of(site_of()) as checker,
+        library.AsyncClient(
+            transport=library.MockTransport(lambda _: library.Response(200)),
+            event_hooks={"request": [robots_hook(checker, AGENT)]},
+        ) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        request = client.build_request("GET", PUBLIC)
+        for _ in range(2):
+            tasks.start_soon(client.send, request)
 
 
 async def test_blocking_hook_and_transport_refuse_an_async_client(

@@ -131,7 +131,10 @@ def robots_hook(
         if blocks:
             at_once(check(request))
             return _NotAwaitable()
-        body, request.stream = request.stream, _UNCHECKED
+        body: Any = request.stream
+        if type(body) is _Unchecked:  # the request is being sent twice
+            body = body.body
+        request.stream = _Unchecked(body)  # type: ignore[assignment] # cannot be sent
         return check_and_release(request, body)
 
     return hook
@@ -144,12 +147,12 @@ class _Unchecked:
     before they send a request.
     """
 
+    def __init__(self, body: object) -> None:
+        self.body = body
+
     @property  # type: ignore[misc] # `object.__class__` can be set
     def __class__(self) -> Any:  # noqa: ANN401
         raise TypeError(_NOT_ASYNC)
-
-
-_UNCHECKED: Any = _Unchecked()
 
 
 class _NotAwaitable:
