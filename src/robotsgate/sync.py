@@ -18,6 +18,7 @@ from functools import partial, wraps
 from typing import (
     TYPE_CHECKING,
     Concatenate,
+    Final,
     NoReturn,
     ParamSpec,
     Self,
@@ -170,7 +171,7 @@ class RobotsChecker:
             answer = self._loop.portal.call(self._checker.can_fetch, agent, url)
         return answer
 
-    check = _in_loop(_AsyncChecker.check)
+    check: Final = _in_loop(_AsyncChecker.check)
 
     def refusal(self, agent: str | Sequence[str], url: str | URLLike) -> Verdict | None:
         """See `robotsgate.RobotsChecker.refusal`."""
@@ -181,7 +182,7 @@ class RobotsChecker:
         refusal = partial(self._answers.refusal, agent, url, answer=answer)
         return self._loop.portal.call(refusal)
 
-    can_fetch_many = _in_loop(_AsyncChecker.can_fetch_many)
+    can_fetch_many: Final = _in_loop(_AsyncChecker.can_fetch_many)
 
     def check_many(
         self,
@@ -205,15 +206,15 @@ class RobotsChecker:
             answer = self._loop.portal.call(self._checker.peek, agent, url)
         return answer
 
-    robots_txt = _in_loop(_AsyncChecker.robots_txt)
-    crawl_delay = _in_loop(_AsyncChecker.crawl_delay)
-    request_rate = _in_loop(_AsyncChecker.request_rate)
-    usage_preferences = _in_loop(_AsyncChecker.usage_preferences)
-    sitemaps = _in_loop(_AsyncChecker.sitemaps)
-    prefetch = _in_loop(_AsyncChecker.prefetch)
-    refresh = _in_loop(_AsyncChecker.refresh)
-    forget = _in_loop(_AsyncChecker.forget)
-    purge = _in_loop(_AsyncChecker.purge)
+    robots_txt: Final = _in_loop(_AsyncChecker.robots_txt)
+    crawl_delay: Final = _in_loop(_AsyncChecker.crawl_delay)
+    request_rate: Final = _in_loop(_AsyncChecker.request_rate)
+    usage_preferences: Final = _in_loop(_AsyncChecker.usage_preferences)
+    sitemaps: Final = _in_loop(_AsyncChecker.sitemaps)
+    prefetch: Final = _in_loop(_AsyncChecker.prefetch)
+    refresh: Final = _in_loop(_AsyncChecker.refresh)
+    forget: Final = _in_loop(_AsyncChecker.forget)
+    purge: Final = _in_loop(_AsyncChecker.purge)
 
     @property
     def stats(self) -> CheckerStats:
@@ -255,7 +256,8 @@ class _Loop(threading.Thread):
         self.closed: Future[None] = Future()
         self._opened: Future[tuple[_AsyncChecker, BlockingPortal]] = Future()
         self.start()
-        self.checker, self._way_in = self._opened.result()
+        checker, self._way_in = self._opened.result()
+        self.checker: _AsyncChecker = checker
 
     @property
     def portal(self) -> BlockingPortal:
