@@ -149,6 +149,20 @@ async def test_oddly_written_redirect_is_not_followed(
     assert server.targets == ["/robots.txt", "/away"]
 
 
+@pytest.mark.parametrize("kind", ["impit", "httpx"])
+async def test_redirect_to_a_url_without_an_origin_is_skipped(
+    site: Site, kind: str
+) -> None:
+    server = site(away=redirect("http://1.2.3.4.5/"))
+
+    async with RobotsChecker(user_agent=AGENT) as checker:
+        crawl = await runs.new_crawl(kind, checker)
+        await crawl.crawler.run([f"{server.url}/away"])
+
+    assert crawl.skipped == {None: 1}
+    assert crawl.failed == []
+
+
 async def test_robots_txt_itself_is_crawled_without_a_check(
     site: Site, kind: str
 ) -> None:
