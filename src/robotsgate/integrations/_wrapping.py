@@ -31,7 +31,6 @@ from robotsgate.fetching import passes_unasked, sent_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-    from contextlib import ExitStack
 
     from robotsgate import PolitenessGate, Verdict, sync
 
@@ -220,26 +219,6 @@ class Door:
         verdict = await _result(self._checker.refusal(self._agent, url))
         if verdict is not None:
             raise DisallowedError(verdict)
-
-
-def enter_turn(
-    urls: Iterable[str],
-    checker: sync.RobotsChecker,
-    agent: str | Sequence[str],
-    *,
-    gate: sync.PolitenessGate | None,
-    block: ExitStack,
-) -> sync.Turn | None:
-    """`Door.enter` for `hops.py`; `block` ends the turn."""
-    rest = list(urls)
-    turn = None
-    if rest and gate is not None:
-        turn = block.enter_context(gate.turn(rest.pop(0)))
-    for url in rest:
-        verdict = checker.refusal(agent, url)
-        if verdict is not None:
-            raise DisallowedError(verdict)
-    return turn
 
 
 class DisallowedRequestError(DisallowedError):

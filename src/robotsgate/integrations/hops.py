@@ -8,23 +8,17 @@ from __future__ import annotations
 
 import inspect
 import re
-from contextlib import AsyncExitStack, ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
-from robotsgate import DisallowedError, InvalidURLError
+from robotsgate import InvalidURLError
 from robotsgate.fetching import passes_unasked
-from robotsgate.integrations._wrapping import (
-    check_arguments,
-    enter_turn,
-    is_blocking,
-)
+from robotsgate.integrations._wrapping import Client, Door, at_once, is_blocking
 from robotsgate.urls import Origin, RedirectError, next_hop, wire_url
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from robotsgate import PolitenessGate, RobotsChecker, Turn, URLLike, sync
+    from robotsgate import PolitenessGate, RobotsChecker, URLLike, sync
 
 __all__ = ["RobotsGet", "robots_get"]
 
@@ -118,72 +112,33 @@ def robots_get(
         ValueError: `max_redirects` is negative.
     """
     blocks = is_blocking(checker)
-    check_arguments(checker, agent, gate, is_blocking=blocks)
+    door = Door(checker, agent, gate, is_blocking=blocks)
     if inspect.iscoroutinefunction(get) == blocks:
         kind = "a blocking" if blocks else "an async"
         raise TypeError(f"expected {kind} function for {checker!r}, got {get!r}")
     if max_redirects < 0:
         raise ValueError(f"expected max_redirects to be 0 or more, got {max_redirects}")
-    kind_of_get = _BlockingGet if blocks else _AsyncGet
-    return kind_of_get(checker, agent, get, gate, max_redirects)
+    client = Client(lambda hops: hops.asked, lambda response, *_: response)
 
-
-@dataclass(frozen=True, slots=True)
-class _Get:
-    """`robots_get`'s arguments: `checker`, `get` and `gate` all sync, or all async."""
-
-    checker: Any
-    agent: str | Sequence[str]
-    get: Callable[..., Any]
-    gate: Any
-    max_redirects: int
-
-
-class _BlockingGet(_Get):
-    def __call__(
-        self, url: str | URLLike, *, headers: Mapping[str, str] | None = None
+    async def send(
+        url: str | URLLike, *, headers: Mapping[str, str] | None = None
     ) -> object:
-        hops = _Hops(url, headers, max_redirects=self.max_redirects)
+        hops = _Hops(url, headers, max_redirects=max_redirects)
         while True:
-            with ExitStack() as block:
-                turn = enter_turn(
-                    hops.asked, self.checker, self.agent, gate=self.gate, block=block
-                )
-                response = self.get(
-                    hops.url, headers=hops.headers, allow_redirects=False
-                )
-                if turn is not None:
-                    turn.report(response)
+            response = await door.send(
+                hops,
+                lambda hop: get(hop.url, headers=hop.headers, allow_redirects=False),
+                client,
+            )
             if not hops.follow(response):
                 return response
 
-
-class _AsyncGet(_Get):
-    async def __call__(
-        self, url: str | URLLike, *, headers: Mapping[str, str] | None = None
+    def send_blocking(
+        url: str | URLLike, *, headers: Mapping[str, str] | None = None
     ) -> object:
-        hops = _Hops(url, headers, max_redirects=self.max_redirects)
-        while True:
-            async with AsyncExitStack() as block:
-                turn = await self._enter_turn(hops.asked, block)
-                response = await self.get(
-                    hops.url, headers=hops.headers, allow_redirects=False
-                )
-                if turn is not None:
-                    turn.report(response)
-            if not hops.follow(response):
-                return response
+        return at_once(send(url, headers=headers))
 
-    async def _enter_turn(self, urls: list[str], block: AsyncExitStack) -> Turn | None:
-        """Like `enter_turn`, but for an async client."""
-        turn = None
-        if urls and self.gate is not None:
-            turn = await block.enter_async_context(self.gate.turn(urls.pop(0)))
-        for url in urls:
-            verdict = await self.checker.refusal(self.agent, url)
-            if verdict is not None:
-                raise DisallowedError(verdict)
-        return turn
+    return send_blocking if blocks else send
 
 
 class _Hops:
