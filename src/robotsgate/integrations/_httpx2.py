@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx2
 
-from robotsgate.integrations._wrapping import DisallowedRequestError
+from robotsgate.integrations._door import DisallowedRequestError
 from robotsgate.integrations.httpx import BodyInTurn, client_of_library
 
 

@@ -5,7 +5,7 @@ Needs the aiohttp extra. Like aiohttp itself, it only works on asyncio.
 
 from __future__ import annotations
 
-from robotsgate.integrations._wrapping import (
+from robotsgate.integrations._door import (
     Client,
     Door,
     asked_urls,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from robotsgate import InvalidURLError, UnsupportedError
+from robotsgate.integrations._door import check_arguments
 from robotsgate.integrations._playwright import check_navigations
-from robotsgate.integrations._wrapping import check_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

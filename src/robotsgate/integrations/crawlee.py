@@ -20,7 +20,7 @@ private methods of a crawler and its HTTP client are replaced with our own:
 
 from __future__ import annotations
 
-from robotsgate.integrations._wrapping import Client, Door, end_soon, missing_extra
+from robotsgate.integrations._door import Client, Door, end_soon, missing_extra
 
 try:
     import crawlee.crawlers

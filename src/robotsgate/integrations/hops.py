@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from robotsgate import InvalidURLError
 from robotsgate.fetching import passes_unasked
-from robotsgate.integrations._wrapping import Client, Door, at_once, is_blocking
+from robotsgate.integrations._door import Client, Door, at_once, is_blocking
 from robotsgate.urls import Origin, RedirectError, next_hop, wire_url
 
 if TYPE_CHECKING:

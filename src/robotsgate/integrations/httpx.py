@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, overload
 
 import httpx
 
-from robotsgate.integrations._wrapping import (
+from robotsgate.integrations._door import (
     Client,
     DisallowedRequestError,
     Door,

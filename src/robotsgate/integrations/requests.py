@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from robotsgate import InvalidURLError
-from robotsgate.integrations._wrapping import (
+from robotsgate.integrations._door import (
     Client,
     DisallowedRequestError,
     Door,

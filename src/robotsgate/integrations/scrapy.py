@@ -7,7 +7,7 @@ checker handles caching, redirects and outages.
 
 from __future__ import annotations
 
-from robotsgate.integrations._wrapping import NO_RULES, missing_extra
+from robotsgate.integrations._door import NO_RULES, missing_extra
 
 try:
     import scrapy

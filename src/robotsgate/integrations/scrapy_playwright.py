@@ -6,7 +6,7 @@ where a redirect or a script then takes the browser.
 
 from __future__ import annotations
 
-from robotsgate.integrations._wrapping import missing_extra
+from robotsgate.integrations._door import missing_extra
 
 try:
     import scrapy

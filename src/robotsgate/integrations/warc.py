@@ -13,7 +13,7 @@ from __future__ import annotations
 from robotsgate import ArchivedResponse, InvalidURLError, Policy, RobotsError
 from robotsgate.archive import Hops
 from robotsgate.fetching import Body, CodingError, as_pairs
-from robotsgate.integrations._wrapping import missing_extra
+from robotsgate.integrations._door import missing_extra
 from robotsgate.urls import split_url
 
 try:
