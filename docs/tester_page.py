@@ -29,7 +29,7 @@ _log = logging.getLogger("sphinx.tester_page")
 
 _SOURCES = Path(__file__).with_name("tester")
 _PACKAGE = Path(robotsgate.__file__).parent
-_SHARED = _PACKAGE / "cli/tester/static"
+_SHARED = _PACKAGE / "cli/static"
 
 _PYODIDE = "pyodide@314.0.7"
 _SHA512 = (

@@ -94,7 +94,7 @@ def modules_after(statement: str) -> set[str]:
         "robotstxt",
         "urls",
         "caching",
-        "cli.tester._answers",
+        "cli._explain",
         "archive",
         "errors",
         "events",

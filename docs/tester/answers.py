@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from robotsgate.cli.tester._answers import BadRequestError, Query, about_text
+from robotsgate.cli._explain import BadRequestError, Query, about_text
 
 
 def answer(text: str) -> str:

@@ -63,25 +63,8 @@ def program(
     logger.setLevel(logging.NOTSET)
 
 
-def run_installed(*arguments: object, stdin: bytes = b"", **options: Any) -> Result:  # noqa: ANN401 (subprocess's)
-    """Run the program as users do, in a separate process."""
-    completed = subprocess.run(  # noqa: S603 (our own program)
-        [EXECUTABLE, *map(str, arguments)],
-        input=stdin,
-        capture_output=True,
-        timeout=_TIMEOUT_SECONDS,
-        check=False,
-        **options,
-    )
-    return Result(
-        code=completed.returncode,
-        stdout=completed.stdout.decode(),
-        stderr=completed.stderr.decode(),
-    )
-
-
 def run_in_shell(command: str) -> Result:
-    """Run a shell command in which "robotsgate" stands for the installed program."""
+    """Run a shell command in which "robotsgate" is the installed program."""
     line = command.replace("robotsgate", f"{EXECUTABLE}")
     completed = subprocess.run(  # noqa: S603 (our own program)
         ["/bin/sh", "-c", line],

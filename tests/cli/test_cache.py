@@ -93,7 +93,7 @@ def test_origin_is_forgotten_under_all_terms(
     result = program("cache", "forget", "--store", store, site, "http://y/")
     again = program("cache", "forget", "--store", store, "--json", site)
 
-    assert (result.code, result.stdout) == (0, "2 deleted\n")
+    assert (result.code, result.stdout) == (0, "deleted\t2\n")
     assert (again.code, again.records) == (0, [{"deleted": 0}])
     assert program("cache", "show", "--store", store, site).code == 2
 
@@ -105,7 +105,7 @@ def test_unusable_entries_are_purged(
     again = program("cache", "purge", "--store", store)
 
     assert (result.code, result.records) == (0, [{"deleted": 1}])
-    assert (again.code, again.stdout) == (0, "0 deleted\n")
+    assert (again.code, again.stdout) == (0, "deleted\t0\n")
 
 
 def test_entries_are_counted(program: Callable[..., Result], store: str) -> None:

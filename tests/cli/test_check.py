@@ -133,9 +133,9 @@ def test_exit_code_tells_unreachable_from_disallowed(
 @cases("arguments stdin message", {
     "a URL without an origin": (["x"], b"", "expected an absolute URL"),
     "a line without an origin": (["-"], b"x\n", "expected an absolute URL"),
-    "a line that is not UTF-8": ([], b"http://h/\xff\n", "expected a URL in UTF-8"),
+    "a line that is not UTF-8": ([], b"http://h/\xff\n", "expected a line in UTF-8"),
     "an overlong line": ([], b"x" * 3_000_000 + b"\n\n", "at most 1048576 bytes"),
-    "binary input": (["-"], bytes(range(11, 256)), "expected a URL in UTF-8"),
+    "binary input": (["-"], bytes(range(11, 256)), "expected a line in UTF-8"),
     "an unknown store": (["--store", "x", "http://h/"], b"", "expected memory:"),
     "a store that cannot be opened":
         (["--store", "sqlite:////nowhere/x", "http://h/"], b"", "an existing folder"),
@@ -143,7 +143,7 @@ def test_exit_code_tells_unreachable_from_disallowed(
     "an agent that names no crawler":
         (["-a", "Mozilla/5.0", "http://h/"], b"", "expected"),
     "an unknown option": (["--nope"], b"", "(see robotsgate check --help)"),
-    "an infinite timeout": (["--timeout", "inf"], b"", "number of seconds, got inf"),
+    "an infinite timeout": (["--timeout", "inf"], b"", "finite number above 0"),
     "a header that cannot be sent":
         (["--user-agent", "\n", "http://h/"], b"", "expected user_agent"),
 })  # fmt: skip

@@ -17,9 +17,8 @@ import pytest
 import robotsgate.cli
 from robotsgate.__main__ import main
 from robotsgate.cli import _program
-from tests.cli.conftest import run_in_shell, run_installed, run_on_terminal, running
-from tests.servers.answers import Raw, Reply
-from tests.servers.loopback import Connection
+from tests.cli.conftest import run_in_shell, run_on_terminal, running
+from tests.servers.answers import Reply
 from tests.tables import cases
 
 if TYPE_CHECKING:
@@ -36,26 +35,11 @@ def test_installed_program_answers_on_stdout(
 ) -> None:
     server = serve(Reply(body=_BODY))
 
-    result = run_installed("check", f"{server.url}/a", "x")
+    result = run_in_shell(f"robotsgate check {server.url}/a x")
 
     assert result.code == 2
     assert result.stdout.startswith(f"allowed {server.url}/a: ")
     assert result.stderr.startswith("robotsgate: expected an absolute URL")
-
-
-def test_ctrl_c_ends_it_with_the_output_so_far(
-    serve: Callable[..., LoopbackServer],
-) -> None:
-    server = serve(Reply(body=_BODY))
-    slow = serve(Raw(b"", Connection.hang))
-    with running("check", f"{server.url}/", f"{slow.url}/") as process:
-        first = process.stdout.readline()
-        assert slow.has_accepted(1)
-        process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=30)
-
-    assert first.decode().startswith(f"allowed {server.url}/: ")
-    assert (process.returncode, stdout, stderr) == (130, b"", b"")
 
 
 def test_ctrl_c_before_a_command_starts_shows_no_traceback(
@@ -99,23 +83,6 @@ def test_ctrl_c_ends_it_while_it_reads_a_file_from_stdin(command: str) -> None:
         process.kill()
 
     assert process.returncode == 130
-
-
-def test_closed_pipe_ends_it_silently(
-    serve: Callable[..., LoopbackServer],
-) -> None:
-    server = serve(Reply(body=_BODY))
-    with running("check") as process:
-        process.stdin.write(f"{server.url}/\n".encode())
-        process.stdin.flush()
-        assert process.stdout.readline() != b""
-        process.stdout.close()
-        with suppress(BrokenPipeError):
-            process.stdin.write(f"{server.url}/\n".encode() * 100)
-            process.stdin.close()
-        stderr = process.stderr.read()
-
-    assert (process.returncode, stderr) == (141, b"")
 
 
 @cases("arguments variables", {
@@ -243,7 +210,7 @@ def test_program_without_a_command_shows_its_help(
 
 
 def test_shell_completion_is_printed() -> None:
-    result = run_installed(env=os.environ | {"_ROBOTSGATE_COMPLETE": "bash_source"})
+    result = run_in_shell("_ROBOTSGATE_COMPLETE=bash_source robotsgate")
 
     assert result.code == 0
     assert "_robotsgate_completion" in result.stdout

@@ -103,13 +103,13 @@ def test_page_works_without_a_server(page: str, tmp_path: Path) -> None:
     assert [url for url in urls if not url.startswith(page)] == []
 
 
-def test_text_that_is_too_large_is_an_error() -> None:
+def test_query_with_too_many_checks_is_an_error() -> None:
     answer = runpy.run_path(str(tester_page._SOURCES / "answers.py"))["answer"]
-    query = {"text": "#" * (2**20 + 1), "url": "", "agents": [], "paths": []}
+    query = {"text": "", "url": "", "agents": [], "paths": ["/"] * 51}
 
     error = json.loads(answer(json.dumps(query)))["error"]
 
-    assert error == "expected at most 1048576 bytes of text, got 1048577"
+    assert error == "expected at most 50 checks (agents times paths), got 51"
 
 
 @pytest.mark.slow

@@ -192,18 +192,6 @@ async def test_site_raises_the_given_error_until_told_otherwise() -> None:
 
 
 @pytest.mark.anyio
-async def test_later_changes_to_the_given_headers_do_not_affect_the_site() -> None:
-    site = FakeSite()
-    headers = {"X-Name": "before"}
-    site.serve(ORIGIN, headers=headers)
-    headers["X-Name"] = "after"
-
-    response = await response_of(site, ROBOTS_TXT)
-
-    assert response.headers["x-name"] == "before"
-
-
-@pytest.mark.anyio
 async def test_site_lets_other_tasks_run_before_it_answers() -> None:
     site = FakeSite()
     events: list[str] = []
@@ -273,16 +261,6 @@ async def test_site_delays_each_answer_by_its_clock() -> None:
         await clock.pass_time(10)
 
     assert answers == [(5, None), (7, "ReadTimeout: too slow")]
-
-
-@pytest.mark.anyio
-async def test_site_accepts_a_single_response() -> None:
-    site = FakeSite()
-    site.serve(ORIGIN, httpx.Response(203, text=RULES))
-
-    response = await response_of(site, ROBOTS_TXT)
-
-    assert (response.status_code, response.text) == (203, RULES)
 
 
 @cases("origin body arguments message", {

@@ -1,6 +1,5 @@
 """The command line: `robotsgate check` and the other commands (extra `cli`).
 
 A command parses its options, calls the checker or the parser, and prints the result. It
-must never interpret robots.txt itself. These modules may use files, the terminal and
-the network, but must not import `integrations` or `testing`.
+must never interpret robots.txt itself.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import aclosing
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,7 @@ import click
 
 from robotsgate import Origin, SystemClock, open_store
 from robotsgate.caching import date_text, entry_as_dict
-from robotsgate.cli._options import json_option
-from robotsgate.cli._shell import tell, tell_json, tell_table
+from robotsgate.cli._shell import json_option, tell_json, tell_table
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -40,11 +39,7 @@ def _on_store(
     """Add --store and --json to `command`, and call it with the open store."""
 
     async def run_on_store(store_url: str, options: dict[str, Any]) -> None:
-        store = open_store(store_url)
-        async with AsyncExitStack() as stack:
-            stack.push_async_callback(store.aclose)
-            if isinstance(store, AbstractAsyncContextManager):
-                await stack.enter_async_context(store)
+        async with aclosing(open_store(store_url)) as store:
             await command(store, **options)
 
     @click.option(
@@ -81,7 +76,8 @@ async def ls(store: ListableStore, *, as_json: bool) -> None:
     rows = []
     async for key, record in _records(store):
         if as_json:
-            tell_json(_without_parts(record))
+            parts = {"answer", "outage"}
+            tell_json({name: record[name] for name in record if name not in parts})
         elif record["access"] is None:
             rows.append((key, _UNREADABLE, "", ""))
         else:
@@ -102,11 +98,7 @@ async def show(store: ListableStore, *, as_json: bool, url: str) -> None:
         if record["origin"] != str(origin):
             continue
         is_empty = False
-        if as_json:
-            is_readable = record["access"] is not None
-            tell_json(record if is_readable else _without_parts(record))
-        else:
-            tell_table(("what", "value"), list(_rows(record)))
+        _tell(record, as_json=as_json)
     if is_empty:
         raise click.ClickException(f"the store has no entry for {origin}")
 
@@ -120,21 +112,14 @@ async def forget(store: ListableStore, *, as_json: bool, urls: tuple[str, ...]) 
     keys = [key async for key in store.keys() if key.partition(" ")[0] in origins]  # noqa: SIM118 (not a dict)
     for key in keys:
         await store.delete(key)
-    _tell_deleted(len(keys), as_json=as_json)
+    _tell({"deleted": len(keys)}, as_json=as_json)
 
 
 @cache.command()
 @_on_store
 async def purge(store: ListableStore, *, as_json: bool) -> None:
     """Delete the entries that are no longer usable."""
-    _tell_deleted(await store.purge(SystemClock().now()), as_json=as_json)
-
-
-def _tell_deleted(count: int, *, as_json: bool) -> None:
-    if as_json:
-        tell_json({"deleted": count})
-    else:
-        tell(f"{count} deleted")
+    _tell({"deleted": await store.purge(SystemClock().now())}, as_json=as_json)
 
 
 @cache.command()
@@ -144,11 +129,7 @@ async def stats(store: ListableStore, *, as_json: bool) -> None:
     counts: Counter[str] = Counter()
     async for _, record in _records(store):
         counts[record["access"] or _UNREADABLE] += 1
-    record = {"entries": counts.total(), **dict(sorted(counts.items()))}
-    if as_json:
-        tell_json(record)
-    else:
-        tell_table(("what", "count"), [(name, str(n)) for name, n in record.items()])
+    _tell({"entries": counts.total(), **dict(sorted(counts.items()))}, as_json=as_json)
 
 
 async def _records(store: ListableStore) -> AsyncIterator[tuple[str, dict[str, Any]]]:
@@ -158,12 +139,14 @@ async def _records(store: ListableStore) -> AsyncIterator[tuple[str, dict[str, A
         yield key, entry_as_dict(key, data)
 
 
-def _without_parts(record: dict[str, Any]) -> dict[str, Any]:
-    return {name: record[name] for name in record if name not in {"answer", "outage"}}
+def _tell(record: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        tell_json(record)
+    else:
+        tell_table(("what", "value"), list(_rows(record)))
 
 
 def _rows(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """The names and values in `record`, in human-readable form."""
     for name, value in record.items():
         if isinstance(value, dict):
             yield from _rows(value, f"{name} ")

@@ -9,20 +9,19 @@ import click
 
 from robotsgate import Reason, SystemClock
 from robotsgate.cli._explain import Explanation, explanation, summary
-from robotsgate.cli._options import (
+from robotsgate.cli._shell import (
+    Agent,
+    Exit,
     Settings,
-    agents_option,
+    agent_option,
+    agent_text,
+    complain,
     fetching_options,
     json_option,
-)
-from robotsgate.cli._shell import (
-    LONGEST_LINE,
-    Exit,
-    LinesOfStdin,
-    complain,
+    lines_of_stdin,
     tell,
     tell_json,
-    worst,
+    text_of,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +46,14 @@ _STYLES = {
 
 
 @click.command()
-@agents_option
+@agent_option(
+    "agents",
+    multiple=True,
+    default=["*"],
+    help="A product token or a whole User-Agent header; may be repeated. "
+    "TOKEN,TOKEN is one crawler with two names, the more specific one first. "
+    "Default: all agents.",
+)
 @click.option(
     "--explain", "explains", is_flag=True, help="Show the lines behind each verdict."
 )
@@ -56,7 +62,7 @@ _STYLES = {
 @click.argument("urls", nargs=-1, metavar="[URL]...")
 def check(
     *,
-    agents: tuple[str | tuple[str, ...], ...],
+    agents: tuple[Agent, ...],
     explains: bool,
     as_json: bool,
     settings: Settings,
@@ -75,36 +81,31 @@ def check(
       robotsgate check -a ExampleBot -a Googlebot --explain https://example.com/a
       robotsgate check -a ExampleBot --json < urls.txt
     """  # noqa: D301 (\b stops click from rewrapping)
-    question = _Check(agents, settings, explains=explains, as_json=as_json)
-    return anyio.run(question.run, urls)
+    run = _Check(agents, explains=explains, as_json=as_json)
+    anyio.run(run.print_verdicts, urls, settings)
+    worst_first = (Exit.TROUBLE, Exit.UNDECIDED, Exit.DISALLOWED)
+    return next((code for code in worst_first if code in run.codes), Exit.ALLOWED)
 
 
 class _Check:
-    """One run of the command."""
+    """One run of the command, and the exit codes for what it has printed."""
 
     def __init__(
-        self,
-        agents: Sequence[str | tuple[str, ...]],
-        settings: Settings,
-        *,
-        explains: bool,
-        as_json: bool,
+        self, agents: Sequence[Agent], *, explains: bool, as_json: bool
     ) -> None:
         self._agents = agents
-        self._settings = settings
         self._explains = explains
         self._as_json = as_json
-        self._codes: set[Exit] = set()
+        self.codes: set[Exit] = set()
 
-    async def run(self, urls: Sequence[str]) -> Exit:
+    async def print_verdicts(self, urls: Sequence[str], settings: Settings) -> None:
         """Print a verdict for each URL and agent, in order."""
-        async with self._settings.checker() as checker:
+        async with settings.checker() as checker:
             if urls not in {(), ("-",)}:
                 await self._check(checker, urls)
-            else:
-                async for lines in LinesOfStdin():
-                    await self._check(checker, self._urls_in(lines))
-        return worst(self._codes)
+                return
+            async for lines, _ in lines_of_stdin():
+                await self._check(checker, self._urls_in(lines))
 
     async def _check(self, checker: RobotsChecker, urls: Iterable[str]) -> None:
         first, *others = self._agents
@@ -120,25 +121,20 @@ class _Check:
     def _urls_in(self, lines: Iterable[bytes]) -> Iterator[str]:
         for line in lines:
             try:
-                url = line.decode().strip()
-            except UnicodeDecodeError:
-                self._report_trouble(f"expected a URL in UTF-8, got {line[:80]!r}")
+                url = text_of(line).strip()
+            except ValueError as error:
+                self._report_trouble(str(error))
                 continue
-            if len(line) > LONGEST_LINE:
-                self._report_trouble(
-                    f"expected a URL of at most {LONGEST_LINE} bytes,"
-                    f" got one that begins with {url[:80]!r}"
-                )
-            elif url:
+            if url:
                 yield url
 
     def _report_trouble(self, message: str) -> None:
-        self._codes.add(Exit.TROUBLE)
+        self.codes.add(Exit.TROUBLE)
         complain(message)
 
     async def _print(self, checker: RobotsChecker, verdict: Verdict) -> None:
         code = _code(verdict)
-        self._codes.add(code)
+        self.codes.add(code)
         why = None
         if self._explains:
             robots = await checker.robots_txt(verdict.url)
@@ -147,12 +143,11 @@ class _Check:
             more = {} if why is None else {"explanation": why.as_dict()}
             tell_json(verdict.as_dict() | more)
             return
-        agent = verdict.agent
-        names = agent if isinstance(agent, str) else ",".join(agent)
+        name = (agent_text(verdict.agent), "bold")
         tell(
             ("allowed" if verdict.allowed else "disallowed", _STYLES[code]),
             f" {verdict.url}",
-            *((" for ", (names, "bold")) if len(self._agents) > 1 else ()),
+            *((" for ", name) if len(self._agents) > 1 else ()),
             detail=summary(verdict, now=SystemClock().now()),
         )
         if why is not None:

@@ -1,45 +1,92 @@
 """`robotsgate filter`: filters a list of URLs down to those an agent may fetch.
 
 `check_many` would be slower, because it creates a verdict for each URL.
+
+    stdin ──► batches of lines, a few at a time
+                  │ a checker or, with --responses, captures in WARC files
+                  ▼
+              in order, to stdout and to the files for rejected and unknown lines
 """
 
 from __future__ import annotations
 
+import functools
 import json
-from collections import Counter
-from dataclasses import dataclass, field
-from functools import partial
+import os
+import sqlite3
+import stat
+import sys
+from contextlib import (
+    asynccontextmanager,
+    closing,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, date, datetime, time
+from itertools import count
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import anyio
 import click
+from click.core import ParameterSource
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from robotsgate import InvalidURLError, Origin, RobotsTxt, UnsupportedError
+from robotsgate import (
+    ArchivedResponse,
+    InvalidURLError,
+    Origin,
+    RobotsArchive,
+    RobotsChecker,
+    RobotsTxt,
+    UnsupportedError,
+)
+from robotsgate.archive import last_capture
 from robotsgate.caching import printable
-from robotsgate.cli._captures import Captures, responses_options
-from robotsgate.cli._options import Settings, agent_of, fetching_options
-from robotsgate.cli._progress import Counts, progress
-from robotsgate.cli._shell import LONGEST_LINE, Exit, LinesOfStdin, tell_raw
+from robotsgate.cli._shell import (
+    Agent,
+    Exit,
+    Settings,
+    agent_option,
+    complain,
+    console,
+    fetching_options,
+    lines_of_stdin,
+    note,
+    tell_raw,
+    text_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractAsyncContextManager
 
-    from anyio.streams.memory import MemoryObjectReceiveStream
-
-    from robotsgate import RobotsChecker
-    from robotsgate.cli._captures import Responses
+    from robotsgate import Verdict
 
 # A batch is 64 KiB long, and takes ten times as much memory during processing.
-_BATCHES_AHEAD = 3
+_BATCHES_AT_ONCE = 5
 
-# The first byte of a result. The rest is the line itself, or its text for the
-# --rejected file.
-_ALLOWED, _DISALLOWED, _WITHOUT_URL, _UNKNOWN = b"+", b"-", b"?", b"~"
+_ONLY_TO_FETCH = ("user_agent", "store", "proxy", "timeout")
+
+
+def _end_of(text: str) -> float:
+    """A date in epoch seconds; a date without a time means the end of that day."""
+    try:
+        try:
+            moment = datetime.combine(date.fromisoformat(text), time.max)
+        except ValueError:
+            moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"expected a date such as 2024-01-31 or 2024-01-31T12:00Z, got {text!r}"
+        ) from error
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 @click.command("filter")
-@click.option("-a", "--agent", required=True, metavar="AGENT", help="The crawler.")
+@agent_option("agent", required=True, help="The crawler.")
 @click.option(
     "--rejected",
     type=click.File("wb", lazy=False),
@@ -70,17 +117,40 @@ _ALLOWED, _DISALLOWED, _WITHOUT_URL, _UNKNOWN = b"+", b"-", b"?", b"~"
     metavar="N",
     help="How many sites' parsed files to keep in memory.",
 )
-@responses_options
+@click.option(
+    "--responses",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="Use the robots.txt responses in a WARC file instead of fetching."
+    " More FILEs may follow.",
+)
+@click.option(
+    "--as-of",
+    type=_end_of,
+    metavar="DATE",
+    help="Ignore responses after this day or time, in UTC unless it has an offset."
+    " Default: use all responses.",
+)
+@click.option(
+    "--unknown",
+    type=click.File("wb", lazy=False),
+    metavar="FILE",
+    help="Write lines whose site has no archived response to this file.",
+)
+@click.argument("more_files", nargs=-1, metavar="[FILE]...")
 @fetching_options
 def filter_(
     *,
-    agent: str,
+    agent: Agent,
     rejected: IO[bytes] | None,
     is_json: bool,
     url_field: str,
     max_origins: int,
-    responses: Responses | None,
+    files: tuple[str, ...],
+    as_of: float | None,
     unknown: IO[bytes] | None,
+    more_files: tuple[str, ...],
     settings: Settings,
 ) -> Exit:
     """Print the URLs from stdin that AGENT may fetch.
@@ -104,249 +174,420 @@ def filter_(
       robotsgate filter -a ExampleBot --responses robots.warc.gz \\
         --as-of 2024-01-31 --unknown unknown.txt < urls.txt > allowed.txt
     """  # noqa: D301 (\b stops click from rewrapping)
-    named = agent_of(agent)
-    RobotsTxt.parse("").rules_for(named)  # raises if `named` is not a crawler's name
+    _check_usage(click.get_current_context())
+    # Raises if `agent` is not a crawler's name, before any file is read.
+    RobotsTxt.parse("", dialect=settings.dialect).rules_for(agent)
     work = _Filter(
-        named,
+        agent=agent,
+        url_field=url_field if is_json else None,
         rejected=rejected,
         unknown=unknown,
-        url_field=url_field if is_json else None,
-        max_origins=max_origins,
+        is_quiet=settings.is_quiet,
+        counts=Counts(has_archive=bool(files)),
     )
-    if responses is None:
-        anyio.run(work.run, settings)
-    else:
-        with Captures(settings, max_origins=max_origins) as captures:
-            captures.read(responses)
-            anyio.run(work.run, settings, captures)
-            if not captures.are_complete:
-                return Exit.TROUBLE
-    if work.counts.unknown:
-        return Exit.UNDECIDED
-    return Exit.DISALLOWED if work.counts.without_url else Exit.ALLOWED
+    if not files:
+        anyio.run(work.run, _stored_checker(settings, max_origins))
+        return work.exit_code
+    with closing(Captures(settings, as_of=as_of, max_origins=max_origins)) as captures:
+        for file in files + more_files:
+            captures.read(file)
+        anyio.run(work.run, nullcontext(captures))
+    return Exit.TROUBLE if captures.is_damaged else work.exit_code
 
 
-class _Filter:
-    """One run of the command.
+def _check_usage(context: click.Context) -> None:
+    given = [
+        name
+        for name in context.params
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+    has_files = "files" in given
+    if "more_files" in given and not has_files:
+        argument = context.params["more_files"][0]
+        raise click.UsageError(f"expected URLs on stdin, got argument {argument!r}")
+    for name in given:
+        option = f"--{name.replace('_', '-')}"
+        if has_files and name in _ONLY_TO_FETCH:
+            raise click.UsageError(f"expected no {option} with --responses")
+        if not has_files and name in {"as_of", "unknown"}:
+            raise click.UsageError(f"expected --responses with {option}")
 
-    Attributes:
-        counts: the progress so far.
-    """
 
-    def __init__(
-        self,
-        agent: str | tuple[str, ...],
-        *,
-        rejected: IO[bytes] | None,
-        unknown: IO[bytes] | None,
-        url_field: str | None,
-        max_origins: int,
-    ) -> None:
-        """Prepare a run; nothing is read yet.
-
-        Args:
-            agent: the crawler.
-            rejected: the file for rejected lines, or `None`.
-            unknown: the file for lines without an archived response, or `None`.
-            url_field: the JSON field that contains the URL; `None` if each line is a
-                URL.
-            max_origins: the maximum number of origins that a checker keeps in memory.
-        """
-        self._agent = agent
-        self._rejected = rejected
-        self._unknown = unknown
-        self._url_field = url_field
-        self._max_origins = max_origins
-        self.counts = Counts()
-
-    async def run(self, settings: Settings, captures: Captures | None = None) -> None:
-        """Filter stdin to stdout, using `captures` or, without them, a checker."""
-        with progress(self.counts, is_quiet=settings.is_quiet) as show:
-            if captures is not None:
-                self.counts.unknown = 0
-                await self._answer_by(captures, show)
-                return
-            with TemporaryDirectory(prefix="robotsgate-") as folder:
-                async with settings.checker(
-                    # Origins that do not fit in memory must not be fetched twice.
-                    store=f"sqlite:///{folder}/robots.db",
-                    max_origins=self._max_origins,
-                ) as checker:
-
-                    def show_fetches() -> None:
-                        stats = checker.stats
-                        self.counts.fetches = stats.fetches
-                        self.counts.failures = stats.unreachable + stats.refused
-                        show()
-
-                    await self._answer_by(checker, show_fetches)
-
-    async def _answer_by(
-        self, source: RobotsChecker | Captures, show: Callable[[], None]
-    ) -> None:
-        answers = _Answers(
-            source,
-            self._agent,
-            url_field=self._url_field,
-            has_reasons=self._rejected is not None,
-        )
-        try:
-            await self._answer_stdin(answers, show)
-        except BaseExceptionGroup as group:
-            # Not `except*`: Python 3.11.2 would wrap this `raise` in a group, too.
-            raise (group.subgroup(OSError) or group).exceptions[0] from group
-
-    async def _answer_stdin(self, answers: _Answers, show: Callable[[], None]) -> None:
-        """Process a few batches at a time and print their results in order."""
-        send, receive = anyio.create_memory_object_stream[_Batch](_BATCHES_AHEAD)
-        # `receive` is closed last: otherwise, a batch that can no longer be received
-        # would cause an additional error.
-        async with receive, anyio.create_task_group() as tasks:
-            tasks.start_soon(self._print_all, receive, show)
-            stdin = LinesOfStdin()
-            async with send:
-                async for lines in stdin:
-                    batch = _Batch(lines, position=stdin.bytes_read)
-                    tasks.start_soon(batch.answer_by, answers)
-                    await send.send(batch)
-
-    async def _print_all(
-        self, batches: MemoryObjectReceiveStream[_Batch], show: Callable[[], None]
-    ) -> None:
-        async for batch in batches:
-            await batch.answered_event.wait()
-            self._print(batch.results)
-            self.counts.position = batch.position
-            show()
-
-    def _print(self, results: list[bytes]) -> None:
-        kinds = Counter([result[:1] for result in results])
-        self.counts.urls += len(results) - kinds[_WITHOUT_URL]
-        self.counts.without_url += kinds[_WITHOUT_URL]
-        self.counts.allowed += kinds[_ALLOWED]
-        if self.counts.unknown is not None:
-            self.counts.unknown += kinds[_UNKNOWN]
-        tell_raw([result[1:] for result in results if result[:1] == _ALLOWED])
-        for file, kinds_of_file in (
-            (self._rejected, (_DISALLOWED, _WITHOUT_URL)),
-            (self._unknown, (_UNKNOWN,)),
-        ):
-            if file is not None:
-                others = (one for one in results if one[:1] in kinds_of_file)
-                file.writelines(one[1:] + b"\n" for one in others)
-                file.flush()  # raises if the disk is full
+@asynccontextmanager
+async def _stored_checker(
+    settings: Settings, max_origins: int
+) -> AsyncIterator[RobotsChecker]:
+    with TemporaryDirectory(prefix="robotsgate-") as folder:
+        # Origins that do not fit in memory must not be fetched twice.
+        store = settings.store or f"sqlite:///{folder}/robots.db"
+        stored = replace(settings, store=store)
+        async with stored.checker(max_origins=max_origins) as checker:
+            yield checker
 
 
 @dataclass(slots=True)
-class _Batch:
-    """A batch of lines, the position in stdin where they end, and their results."""
+class _Results:
+    """The lines of a batch, in order; those rejected with their reasons."""
 
-    lines: list[bytes]
-    position: int
-    results: list[bytes] = field(default_factory=list)
-    answered_event: anyio.Event = field(default_factory=anyio.Event)
-
-    async def answer_by(self, answers: _Answers) -> None:
-        self.results = await answers.answer(self.lines)
-        self.answered_event.set()
+    allowed: list[bytes] = field(default_factory=list)
+    rejected: list[bytes] = field(default_factory=list)
+    unknown: list[bytes] = field(default_factory=list)
+    urls: int = 0
+    without_url: int = 0
 
 
-class _Answers:
-    """Checks lines with a checker or with captures."""
+@dataclass(kw_only=True)
+class _Filter:
+    """One run of the command."""
 
-    def __init__(
-        self,
-        source: RobotsChecker | Captures,
-        agent: str | tuple[str, ...],
-        *,
-        url_field: str | None,
-        has_reasons: bool,
+    agent: Agent
+    url_field: str | None  # `None` if each line is a URL
+    rejected: IO[bytes] | None
+    unknown: IO[bytes] | None
+    is_quiet: bool
+    counts: Counts
+    _source: RobotsChecker | Captures = field(init=False)
+    _show: Callable[[], None] = field(init=False)
+    _places: anyio.Semaphore = field(init=False)
+
+    @property
+    def exit_code(self) -> Exit:
+        if self.counts.unknown:
+            return Exit.UNDECIDED
+        return Exit.DISALLOWED if self.counts.without_url else Exit.ALLOWED
+
+    async def run(
+        self, source: AbstractAsyncContextManager[RobotsChecker | Captures]
     ) -> None:
-        """Check lines for `agent` using `source`.
+        with progress(self.counts, is_quiet=self.is_quiet) as self._show:
+            try:
+                async with source as self._source:
+                    await self._filter_stdin()
+            except BaseExceptionGroup as group:
+                # Not `except*`: Python 3.11.2 would wrap this `raise` in a group, too.
+                raise (group.subgroup(OSError) or group).exceptions[0] from group
 
-        Args:
-            source: the checker or captures.
-            agent: the crawler.
-            url_field: as in `_Filter`.
-            has_reasons: whether the results for rejected lines include the reason.
-        """
-        self._source = source
-        self._agent = agent
-        self._url_field = url_field
-        self._has_reasons = has_reasons
-        self._dated = None
-        if isinstance(source, Captures):
-            self._dated = None if url_field is None else source.dated
-            self._raise_unless_url: Callable[[str], object] = Origin.from_url
-        else:
-            # Does not have to parse most URLs.
-            self._raise_unless_url = partial(source.peek, agent)
+    async def _filter_stdin(self) -> None:
+        """Filter a few batches of lines at a time, and print each after the last."""
+        self._places = anyio.Semaphore(_BATCHES_AT_ONCE)
+        previous = anyio.Event()
+        previous.set()
+        async with anyio.create_task_group() as tasks:
+            async for lines, position in lines_of_stdin():
+                await self._places.acquire()
+                printed = anyio.Event()
+                batch = (lines, position, previous, printed)
+                tasks.start_soon(self._filter_batch, *batch)
+                previous = printed
 
-    async def answer(self, lines: Iterable[bytes]) -> list[bytes]:
-        r"""A result for each non-blank line; no result contains b"\n"."""
+    async def _filter_batch(
+        self,
+        lines: list[bytes],
+        position: int,
+        previous: anyio.Event,
+        printed: anyio.Event,
+    ) -> None:
+        results = await self._results(lines)
+        await previous.wait()
+        self._print(results)
+        self.counts.position = position
+        self._show()
+        printed.set()
+        self._places.release()
+
+    def _print(self, results: _Results) -> None:
+        counts = self.counts
+        counts.urls += results.urls
+        counts.without_url += results.without_url
+        counts.allowed += len(results.allowed)
+        counts.unknown += len(results.unknown)
+        if isinstance(self._source, RobotsChecker):
+            stats = self._source.stats
+            counts.fetches = stats.fetches
+            counts.failures = stats.unreachable + stats.refused
+        tell_raw(results.allowed)
+        for file, lines in (
+            (self.rejected, results.rejected),
+            (self.unknown, results.unknown),
+        ):
+            if file is not None:
+                file.writelines(line + b"\n" for line in lines)
+                file.flush()  # raises if the disk is full
+
+    async def _results(self, lines: Iterable[bytes]) -> _Results:
         lines = [line for line in map(bytes.strip, lines) if line]
         questions = [self._question(line) for line in lines]
         urls = [url for url, _ in questions]
-        answers = await self._source.can_fetch_many(self._agent, urls)
-        results = []
+        answers = await self._source.can_fetch_many(self.agent, urls)
+        results = _Results()
         for line, (url, error), answer in zip(lines, questions, answers, strict=True):
-            if answer:
-                shown = line if self._dated is None else self._dated(line, url)
-                results.append(_ALLOWED + shown)
+            if answer and self.url_field is None:
+                results.allowed.append(line)
+            elif answer:
+                results.allowed.append(self._dated(line, url))
             elif answer is None:
-                results.append(_UNKNOWN + line)
+                results.unknown.append(line)
             else:
-                results.append(await self._rejection(line, url, error))
+                await self._reject(line, url, error, results)
+        results.urls = len(lines) - results.without_url
         return results
 
     def _question(self, line: bytes) -> tuple[str, str | None]:
         """The URL in `line` and `None`, or "" and the reason why there is no URL."""
-        if len(line) > LONGEST_LINE:
-            return "", f"expected a line of at most {LONGEST_LINE} bytes"
         try:
-            text = line.decode()
-        except UnicodeDecodeError:
-            return "", "expected a line in UTF-8"
-        if self._url_field is None:
+            text = text_of(line)
+        except ValueError as error:
+            return "", str(error)
+        if self.url_field is None:
             return text, None
         try:
-            url = json.loads(text)[self._url_field]
+            url = json.loads(text)[self.url_field]
         except (ValueError, KeyError, TypeError, RecursionError):
             url = None
         if not isinstance(url, str):
-            return "", f"expected a JSON object with a URL as {self._url_field!r}"
+            return "", f"expected a JSON object with a URL as {self.url_field!r}"
         return url, None
 
-    async def _rejection(self, line: bytes, url: str, error: str | None) -> bytes:
-        """The result for a rejected `line`.
-
-        `error` says why the line has no URL; `None` if it has one.
-        """
-        kind = _DISALLOWED if error is None else _WITHOUT_URL
-        reason = None
-        if error is None:
+    async def _reject(
+        self, line: bytes, url: str, error: str | None, results: _Results
+    ) -> None:
+        """Add a rejected `line`; `error` says why it has no URL, if that is known."""
+        verdict = None
+        is_url = error is None
+        if is_url:
             try:
-                if self._has_reasons:
-                    reason = await self._reason(url)
+                if self.rejected is None:
+                    self._source.peek(self.agent, url)
                 else:
-                    self._raise_unless_url(url)
+                    verdict = await self._source.check(self.agent, url)
             except InvalidURLError as invalid:
-                kind, error = _WITHOUT_URL, str(invalid)
+                is_url, error = False, str(invalid)
             except UnsupportedError as unsupported:
                 error = str(unsupported)
-        if not self._has_reasons:
-            return kind
-        text = line.decode(errors="surrogateescape")
-        if self._url_field is None:
-            shown = f"{printable(text)}\t{reason or printable(error or '')}"
-            return kind + shown.encode(errors="backslashreplace")
-        row = json.dumps({"line": text, "error": error, "verdict": reason}).encode()
-        if self._dated is not None:
-            row = self._dated(row, None if reason is None else url)
-        return kind + row
+        results.without_url += not is_url
+        if self.rejected is not None:
+            results.rejected.append(self._rejected_line(line, error, verdict))
 
-    async def _reason(self, url: str) -> Any:  # noqa: ANN401 (JSON types)
-        """The verdict for `url` as text or JSON types."""
-        # Never `None`, because only a URL with a response can be rejected.
-        verdict: Any = await self._source.check(self._agent, url)
-        return printable(str(verdict)) if self._url_field is None else verdict.as_dict()
+    def _rejected_line(
+        self, line: bytes, error: str | None, verdict: Verdict | None
+    ) -> bytes:
+        text = line.decode(errors="surrogateescape")
+        if self.url_field is None:
+            return f"{printable(text)}\t{printable(error or str(verdict))}".encode()
+        shown = None if verdict is None else verdict.as_dict()
+        row = json.dumps({"line": text, "error": error, "verdict": shown}).encode()
+        return self._dated(row, None if verdict is None else verdict.url)
+
+    def _dated(self, line: bytes, url: str | None) -> bytes:
+        """The JSON object in `line`, with the date of the capture if there is one."""
+        if isinstance(self._source, Captures):
+            return self._source.dated(line, url)
+        return line
+
+
+# --- Progress
+
+
+@dataclass(slots=True, kw_only=True)
+class Counts:
+    """What has been printed so far."""
+
+    has_archive: bool  # whether archived responses are used instead of fetching
+    position: int = 0  # in stdin, in bytes
+    urls: int = 0
+    without_url: int = 0  # lines
+    allowed: int = 0
+    unknown: int = 0  # URLs whose origin is not archived
+    fetches: int = 0
+    failures: int = 0
+
+    def __str__(self) -> str:
+        text = f"{self.urls:,} URLs, {self.allowed:,} allowed"
+        if self.has_archive:
+            text += f", {self.unknown:,} not archived"
+        else:
+            text += f", {self.fetches:,} origins fetched, {self.failures:,} failed"
+        if self.without_url:
+            text += f"; {self.without_url:,} lines without a URL"
+        return text
+
+
+@contextmanager
+def progress(counts: Counts, *, is_quiet: bool) -> Iterator[Callable[[], None]]:
+    """Show `counts` on stderr at the end, and continuously if stderr is a terminal.
+
+    If stdout is a terminal as well, the counts are only shown at the end. Yields a
+    function to call whenever the counts have changed.
+    """
+    terminal = console(on_stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=10),  # keeps the line within 80 columns
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeRemainingColumn(),
+        console=terminal,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+        disable=is_quiet or not terminal.is_terminal or console().is_terminal,
+    )
+    task = bar.add_task("", total=_bytes_of_stdin())
+
+    def show() -> None:
+        rate = counts.urls / (bar.tasks[0].elapsed or 1)
+        text = f"{counts.urls:,} URLs, {rate:,.0f}/s"
+        if not counts.has_archive:
+            text += f", {counts.fetches:,} origins, {counts.failures:,} failed"
+        bar.update(task, completed=counts.position, description=text)
+
+    bar.start()
+    try:
+        yield show
+    except OSError:  # the output is closed
+        is_quiet = True
+        raise
+    finally:
+        with suppress(OSError):  # the terminal is gone
+            bar.stop()
+        if not is_quiet:
+            note(str(counts))
+
+
+def _bytes_of_stdin() -> int | None:
+    """The size of stdin in bytes; `None` if unknown, for example for a pipe."""
+    try:
+        status = os.fstat(sys.stdin.fileno())
+    except OSError:
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+# --- Archived responses
+
+# Only the status tells a failure from an answer, so the last capture for each status
+# is enough to find the one that applies, whatever the policy.
+_CREATE = """
+    PRAGMA journal_mode = OFF;
+    CREATE TABLE capture (
+        origin TEXT, status INTEGER, date REAL, number INTEGER, head TEXT, body BLOB,
+        PRIMARY KEY (origin, status)
+    );
+"""
+_PUT = """
+    INSERT INTO capture VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (origin, status) DO UPDATE SET
+        date = excluded.date, number = excluded.number,
+        head = excluded.head, body = excluded.body
+    WHERE ifnull(excluded.date, -1) >= ifnull(date, -1)
+"""
+_GET = """
+    SELECT status, head, body, date FROM capture
+    WHERE origin = ? ORDER BY number
+"""
+
+# The status of an unreadable capture; SQLite treats all NULLs as different.
+_UNREADABLE = 0
+
+_DATE = "robots_txt_fetched_at"
+
+
+class Captures:
+    """Captures from WARC files, kept in an anonymous temporary file."""
+
+    def __init__(
+        self, settings: Settings, *, as_of: float | None, max_origins: int
+    ) -> None:
+        self._settings = settings
+        self._as_of = as_of
+        self._archive = RobotsArchive(
+            self._find,
+            policy=settings.policy,
+            dialect=settings.dialect,
+            max_origins=max_origins,
+        )
+        self._date_of = functools.lru_cache(max_origins)(self._fetched_at)
+        self._database = sqlite3.connect("")
+        self._database.executescript(_CREATE)
+        self._numbers = count()
+        self.is_damaged = False
+
+    def close(self) -> None:
+        self._database.close()
+
+    def read(self, file: str) -> None:
+        """Read `file` up to its first damage, and print a summary to stderr.
+
+        Raises:
+            ClickException: the extra is missing, or the file cannot be opened or read.
+        """
+        try:
+            # Imported here because only --responses needs the extra.
+            from robotsgate.integrations.warc import (  # noqa: PLC0415
+                DamagedWarcError,
+                responses,
+            )
+        except ImportError as error:
+            raise click.ClickException(
+                "--responses needs the warc extra: pip install 'robotsgate[cli,warc]'"
+            ) from error
+        try:
+            with responses(file, policy=self._settings.policy) as captures:
+                try:
+                    self._database.executemany(_PUT, self._rows(captures))
+                except DamagedWarcError as error:
+                    self.is_damaged = True
+                    complain(f"{file}: {error}")
+                counts = asdict(captures.counts)
+        except (OSError, sqlite3.Error) as error:
+            raise click.ClickException(f"{file}: {error}") from error
+        if not self._settings.is_quiet:
+            shown = ", ".join(
+                f"{number:,} {name.replace('_', ' ')}"
+                for name, number in counts.items()
+                if number or name == "captures"
+            )
+            note(f"{printable(file)}: {shown}")
+
+    def _rows(
+        self, captures: Iterable[tuple[str, ArchivedResponse]]
+    ) -> Iterator[tuple[object, ...]]:
+        for origin, one in captures:
+            if last_capture([one], as_of=self._as_of) is not None:
+                status = one.status or _UNREADABLE
+                head = json.dumps([one.headers, one.redirects])
+                number = next(self._numbers)
+                yield origin, status, one.fetched_at, number, head, one.body
+
+    def _find(self, origin: str) -> ArchivedResponse | None:
+        captures = []
+        for status, head, body, fetched_at in self._database.execute(_GET, [origin]):
+            headers, redirects = json.loads(head)
+            captures.append(
+                ArchivedResponse(status or None, headers, body, redirects, fetched_at)
+            )
+        return last_capture(captures, policy=self._settings.policy)
+
+    async def can_fetch_many(
+        self, agent: Agent, urls: Sequence[str]
+    ) -> list[bool | None]:
+        return self._archive.can_fetch_many(agent, urls)
+
+    async def check(self, agent: Agent, url: str) -> Verdict | None:
+        return self._archive.check(agent, url)
+
+    def peek(self, agent: Agent, url: str) -> bool | None:
+        return self._archive.can_fetch(agent, url)
+
+    def dated(self, line: bytes, url: str | None) -> bytes:
+        """The JSON object in `line`, plus the date of the capture used for `url`.
+
+        The added field contains epoch seconds, or null if there is no date.
+        """
+        date = None if url is None else self._date_of(str(Origin.from_url(url)))
+        if _DATE.encode() in line:  # from an earlier run
+            return json.dumps(json.loads(line) | {_DATE: date}).encode()
+        return line[:-1] + f', "{_DATE}": {json.dumps(date)}}}'.encode()
+
+    def _fetched_at(self, origin: str) -> float | None:
+        capture = self._find(origin)
+        return None if capture is None else capture.fetched_at

@@ -15,18 +15,10 @@ from click.shell_completion import shell_complete
 from robotsgate import RobotsError, __version__
 from robotsgate.cli._cache import cache
 from robotsgate.cli._check import check
-from robotsgate.cli._diff import diff
+from robotsgate.cli._files import diff, lint, show
 from robotsgate.cli._filter import filter_
-from robotsgate.cli._lint import lint
 from robotsgate.cli._serve import serve
-from robotsgate.cli._shell import (
-    Exit,
-    complain,
-    drop_unwritten,
-    note,
-    open_closed_streams,
-)
-from robotsgate.cli._show import show
+from robotsgate.cli._shell import Exit, complain, note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -37,6 +29,32 @@ if TYPE_CHECKING:
 
 # Like shells, exit with this plus the signal number.
 _SIGNALLED = 128
+
+
+_STREAMS = (
+    ("stdin", "r", os.O_WRONLY),
+    ("stdout", "w", os.O_RDONLY),
+    ("stderr", "w", os.O_WRONLY),
+)
+
+
+def _open_closed_streams() -> None:
+    """Reopen streams that the shell closed (`>&-`), so that no file reuses their fds.
+
+    Reading from a reopened stdin fails, as does writing to a reopened stdout.
+    """
+    for name, mode, flags in _STREAMS:
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
+
+
+def _drop_unwritten() -> None:
+    """Drop output that cannot be written; Python would otherwise exit with 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextmanager
@@ -102,7 +120,7 @@ def run(arguments: Sequence[str]) -> int:
     Each error is printed to stderr as a single line. If the process reading the output
     closes the pipe, the program exits without a message.
     """
-    open_closed_streams()
+    _open_closed_streams()
     ending: list[int] = []
     try:
         for stream in (sys.stdout, sys.stderr):
@@ -126,7 +144,7 @@ def run(arguments: Sequence[str]) -> int:
     except Exception:  # noqa: BLE001 (Python would exit with 1, i.e. "disallowed")
         note(traceback.format_exc())
     finally:
-        drop_unwritten()
+        _drop_unwritten()
     return Exit.TROUBLE
 
 

@@ -1,4 +1,4 @@
-"""The interface to the shell: text on stdout, lines from stdin, and exit codes.
+"""What the commands share: options, checkers, input, output and exit codes.
 
 Output to a terminal is styled; other output is plain, with one record per line. Control
 characters are escaped, since a server may have sent them to corrupt the terminal.
@@ -7,82 +7,53 @@ characters are escaped, since a server may have sent them to corrupt the termina
 from __future__ import annotations
 
 import enum
+import functools
 import json
-import os
+import logging
 import sys
-from collections.abc import AsyncIterator
-from contextlib import suppress
-from typing import TYPE_CHECKING, cast
+from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
+import click
+import httpx
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from robotsgate import AddressGuard, Dialect, Policy, RobotsChecker, __version__
 from robotsgate.caching import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
     from io import BufferedReader
+
+_Result = TypeVar("_Result")
 
 
 class Exit(enum.IntEnum):
-    """The exit codes of `robotsgate check`; other commands use some of them."""
+    """The exit codes of `robotsgate check`; other commands use some of them.
+
+    `lint`, `diff` and `filter` return DISALLOWED if they have something to report.
+    """
 
     ALLOWED = 0
-    """All URLs are allowed, or there is nothing to report."""
     DISALLOWED = 1
-    """Some URLs are disallowed, `lint` or `diff` has something to report, or the input
-    of `filter` has lines without a URL."""
-    TROUBLE = 2
-    """Incorrect usage, or something that cannot be read or opened."""
+    TROUBLE = 2  # incorrect usage, or something that cannot be read or opened
     UNDECIDED = 3
-    """Some URLs could not be decided."""
-    CLOSED_PIPE = 141
-    """The reader closed the pipe: 128 + SIGPIPE."""
+    CLOSED_PIPE = 141  # the reader closed the pipe: 128 + SIGPIPE
 
 
-_WORST_FIRST = (Exit.TROUBLE, Exit.UNDECIDED, Exit.DISALLOWED)
+# --- Output
 
-
-def worst(codes: set[Exit]) -> Exit:
-    """The most serious of several exit codes."""
-    return next((code for code in _WORST_FIRST if code in codes), Exit.ALLOWED)
-
-
-_STREAMS = (
-    ("stdin", "r", os.O_WRONLY),
-    ("stdout", "w", os.O_RDONLY),
-    ("stderr", "w", os.O_WRONLY),
-)
-
-
-def open_closed_streams() -> None:
-    """Reopen streams that the shell closed (`>&-`), so that no file reuses their fds.
-
-    Reading from a reopened stdin fails, as does writing to a reopened stdout.
-    """
-    for name, mode, flags in _STREAMS:
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
-
-
-def drop_unwritten() -> None:
-    """Drop output that cannot be written; Python would otherwise exit with 120."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
+# Part of a line: text, or a pair (text, style name).
 Part = str | tuple[str, str]
-"""Part of a line: text, or a pair (text, style name)."""
 
 
 def console(*, on_stderr: bool = False) -> Console:
-    """A rich console for stdout or stderr that does not interpret markup in text."""
+    """A console that does not interpret markup in text."""
     return Console(
         stderr=on_stderr, highlight=False, markup=False, emoji=False, soft_wrap=True
     )
@@ -104,8 +75,7 @@ def tell(*parts: Part, detail: str = "") -> None:
         terminal.print(text)
     else:
         line = "".join(printable(text) for text, _ in pairs)
-        sys.stdout.write(f"{line}: {detail}\n" if detail else f"{line}\n")
-        sys.stdout.flush()
+        _write(f"{line}: {detail}" if detail else line)
 
 
 def tell_raw(lines: Iterable[bytes]) -> None:
@@ -120,8 +90,7 @@ def tell_raw(lines: Iterable[bytes]) -> None:
 
 def tell_json(value: object) -> None:
     """Print `value` to stdout as one line of JSON, in ASCII."""
-    sys.stdout.write(json.dumps(value, allow_nan=False) + "\n")
-    sys.stdout.flush()
+    _write(json.dumps(value, allow_nan=False))
 
 
 def tell_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -130,7 +99,6 @@ def tell_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if not terminal.is_terminal:
         for row in rows:
             sys.stdout.write("\t".join(map(printable, row)) + "\n")
-        sys.stdout.flush()
         return
     table = Table(*columns, box=None, header_style="bold", pad_edge=False)
     for row in rows:
@@ -138,60 +106,248 @@ def tell_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     terminal.print(table, soft_wrap=False)
 
 
+def _write(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def complain(message: str) -> None:
-    """Print an error to stderr as a single line."""
     note(f"robotsgate: {printable(message)}")
 
 
 def note(text: str) -> None:
-    """Print `text` to stderr, ignoring write errors."""
     with suppress(OSError):
         sys.stderr.write(f"{text}\n")
 
 
+# --- Input
+
 _BLOCK_BYTES = 65_536
 
-LONGEST_LINE = 2**20
-"""In bytes; a longer line is treated as having no URL."""
+_LONGEST_LINE = 2**20
 
 
-class LinesOfStdin(AsyncIterator[list[bytes]]):
-    """Batches of lines from stdin, without their line endings.
+async def lines_of_stdin() -> AsyncIterator[tuple[list[bytes], int]]:
+    """Batches of lines without their endings, and the number of bytes read so far.
 
-    A line longer than `LONGEST_LINE` bytes may be truncated, but never to that length
-    or less.
-
-    Attributes:
-        bytes_read: the number of bytes read so far.
+    A line that is too long for `text_of` may be truncated, but stays too long.
     """
-
-    def __init__(self) -> None:
-        """Prepare to read stdin; nothing is read yet."""
-        self.bytes_read = 0
-        self._is_over = False
-        self._source = cast("BufferedReader", sys.stdin.buffer)
-        self._rest = b""
-        self._can_wait = True
-
-    async def __anext__(self) -> list[bytes]:
-        """Return the next lines. It is safe to call this again after a cancellation."""
-        while not self._is_over:
-            await self._wait()
-            block = self._source.read1(_BLOCK_BYTES)
-            self.bytes_read += len(block)
-            self._is_over = not block
-            *lines, rest = (self._rest + block).split(b"\n")
-            self._rest = rest[: LONGEST_LINE + 1]
-            if self._is_over and rest:
-                return [rest]
-            if lines:
-                return lines
-        raise StopAsyncIteration
-
-    async def _wait(self) -> None:
-        if not self._can_wait:
+    source = cast("BufferedReader", sys.stdin.buffer)
+    is_file = False
+    rest, position = b"", 0
+    while True:
+        if not is_file:
+            try:
+                await anyio.wait_readable(source.fileno())
+            except OSError:  # a file is always readable
+                is_file = True
+        block = source.read1(_BLOCK_BYTES)
+        position += len(block)
+        *lines, rest = (rest + block).split(b"\n")
+        if not block and rest:
+            lines.append(rest)
+        if lines:
+            yield lines, position
+        if not block:
             return
+        rest = rest[: _LONGEST_LINE + 1]
+
+
+def text_of(line: bytes) -> str:
+    """Decode a line of input.
+
+    Raises:
+        ValueError: the line is too long or not UTF-8.
+    """
+    if len(line) > _LONGEST_LINE:
+        shown = f"one that begins with {line[:80]!r}"
+        raise ValueError(
+            f"expected a line of at most {_LONGEST_LINE} bytes, got {shown}"
+        )
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"expected a line in UTF-8, got {line[:80]!r}") from error
+
+
+# --- Options
+
+_PRESETS = {
+    "default": Policy,
+    "google-today": Policy.google_today,
+    "google-2021": Policy.google_2021,
+    "rfc9309": Policy.rfc9309,
+    "strict": Policy.strict,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a command fetches, and how much it prints."""
+
+    user_agent: str
+    store: str | None
+    proxy: str | None
+    policy: Policy
+    dialect: Dialect
+    is_quiet: bool
+
+    @asynccontextmanager
+    async def checker(self, **others: Any) -> AsyncIterator[RobotsChecker]:  # noqa: ANN401 (as in `RobotsChecker`)
+        """A checker with these settings and `others`, arguments of `RobotsChecker`."""
+        client = self.client()
+        async with (
+            client or nullcontext(),
+            self.made_by(RobotsChecker, client, **others) as checker,
+        ):
+            yield checker
+
+    def made_by(
+        self,
+        kind: Callable[..., _Result],
+        client: httpx.AsyncClient | None,
+        **others: Any,  # noqa: ANN401 (as in `RobotsChecker`)
+    ) -> _Result:
+        """A checker of class `kind` with these settings, which the caller closes."""
         try:
-            await anyio.wait_readable(self._source.fileno())
-        except OSError:  # stdin is a file, which is always readable
-            self._can_wait = False
+            return kind(
+                user_agent=self.user_agent,
+                client=client,
+                store=self.store,
+                policy=self.policy,
+                dialect=self.dialect,
+                **others,
+            )
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+
+    def client(self) -> httpx.AsyncClient | None:
+        if self.proxy is None:
+            return None
+        try:
+            return httpx.AsyncClient(proxy=self.proxy, trust_env=False)
+        except (ValueError, ImportError, httpx.InvalidURL) as error:
+            raise click.BadParameter(str(error), param_hint="--proxy") from error
+
+
+_FETCHING = (
+    click.option(
+        "--dialect",
+        type=click.Choice([dialect.value for dialect in Dialect]),
+        default=Dialect.RFC9309.value,
+        show_default=True,
+        help="The dialect for parsing robots.txt.",
+    ),
+    click.option(
+        "--user-agent",
+        default=f"robotsgate/{__version__}",
+        show_default=True,
+        metavar="HEADER",
+        help="The User-Agent header for fetching robots.txt.",
+    ),
+    click.option(
+        "--store",
+        metavar="URL",
+        help="Where to cache: sqlite:///FILE or redis://HOST. Default: in memory.",
+    ),
+    click.option(
+        "--proxy",
+        metavar="URL",
+        help="Fetch through this proxy, which then decides what may be accessed.",
+    ),
+    click.option(
+        "--timeout",
+        type=float,
+        default=Policy().fetch_deadline,
+        show_default=True,
+        metavar="SECONDS",
+        help="The time limit for fetching one robots.txt, including redirects.",
+    ),
+    click.option(
+        "--policy",
+        type=click.Choice(list(_PRESETS)),
+        default="default",
+        show_default=True,
+        help="How to treat status codes and outages.",
+    ),
+    click.option("-q", "--quiet", is_flag=True, help="Print only errors to stderr."),
+    click.option("-v", "--verbose", is_flag=True, help="Log each step to stderr."),
+)
+
+
+def fetching_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
+    """Add the fetching options to `command`, which receives them as `settings`."""
+
+    @functools.wraps(command)
+    def with_settings(
+        *,
+        dialect: str,
+        timeout: float,
+        policy: str,
+        quiet: bool,
+        verbose: bool,
+        user_agent: str,
+        store: str | None,
+        proxy: str | None,
+        **others: Any,  # noqa: ANN401 (the command's options)
+    ) -> _Result:
+        _log_to_stderr(is_quiet=quiet, is_verbose=verbose)
+        try:
+            chosen = replace(_PRESETS[policy](), fetch_deadline=timeout)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--timeout") from error
+        if proxy is not None:
+            chosen = replace(chosen, address_guard=AddressGuard.OFF)
+        settings = Settings(
+            user_agent=user_agent,
+            store=store,
+            proxy=proxy,
+            policy=chosen,
+            dialect=Dialect(dialect),
+            is_quiet=quiet,
+        )
+        return command(settings=settings, **others)
+
+    with_options = with_settings
+    for option in reversed(_FETCHING):
+        with_options = option(with_options)
+    return with_options
+
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON, one object per line."
+)
+
+# A crawler's name, or several names for one crawler.
+Agent = str | tuple[str, ...]
+
+
+def agent_of(text: str) -> Agent:
+    """Parse an agent: commas separate names, except in a User-Agent header."""
+    is_list = "," in text and not {"/", "("}.intersection(text)
+    return tuple(map(str.strip, text.split(","))) if is_list else text
+
+
+def agent_text(agent: Agent) -> str:
+    return agent if isinstance(agent, str) else ",".join(agent)
+
+
+def agent_option(name: str, **others: Any) -> Callable[..., Any]:  # noqa: ANN401 (as in `click.option`)
+    """The option -a; `others` are arguments of `click.option`."""
+    return click.option("-a", "--agent", name, type=agent_of, metavar="AGENT", **others)
+
+
+class _PrintableFormatter(logging.Formatter):
+    """Escapes control characters, since a server may have sent them."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
+def _log_to_stderr(*, is_quiet: bool, is_verbose: bool) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_PrintableFormatter("robotsgate: %(levelname)s: %(message)s"))
+    logger = logging.getLogger("robotsgate")
+    logger.handlers = [handler]
+    level = logging.ERROR if is_quiet else logging.WARNING
+    logger.setLevel(logging.DEBUG if is_verbose else level)

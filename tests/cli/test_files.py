@@ -1,4 +1,4 @@
-"""`robotsgate lint`: findings, output formats and exit codes."""
+"""`robotsgate show`, `lint` and `diff`: rows, findings, differences and exit codes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from robotsgate.caching._outcome import FailureKind, Outcome
-from robotsgate.cli._findings import Finding, about_answer
+from robotsgate.cli._explain import Finding, about_answer
 from robotsgate.urls import Origin
 from tests.servers.answers import Raw, Reply
+from tests.servers.loopback import dead_port
 from tests.tables import cases
 
 if TYPE_CHECKING:
@@ -20,18 +21,128 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Result
     from tests.servers.loopback import Answer, LoopbackServer
 
+# --- show
+
+_SHOWN = b"""\
+Host: h
+User-agent: a
+User-agent: (
+Disallow: /p\x1b # c
+Crawl-delay: 5
+Request-rate: 1/5
+Clean-param: x
+\tAllow: /p/ok
+User-agent: *
+Crawl-delay: 2m
+Sitemap: /s.xml # c
+Sitemap:
+"""
+
+
+def test_rows_show_what_applies_to_which_agents(program: Callable[..., Result]) -> None:
+    result = program("show", "-", stdin=_SHOWN)
+
+    assert (result.code, result.stderr) == (0, "")
+    assert [row.split("\t") for row in result.stdout.splitlines()] == [
+        ["2", "a, (none)", "crawl-delay", "5"],
+        ["2", "a, (none)", "request-rate", "1/5"],
+        ["4", "a, (none)", "disallow", r"/p\x1b"],
+        ["7", "a, (none)", "clean-param", "x"],
+        ["8", "a, (none)", "allow", "/p/ok"],
+        ["9", "*", "(no rules)", ""],
+        ["9", "*", "crawl-delay", "120"],
+        ["1", "", "host", "h"],
+        ["11", "", "sitemap", "/s.xml"],
+    ]
+
+
+@pytest.mark.parametrize(("agent", "lines"), [("A/1.0", "22478"), ("b", "99")])
+def test_only_what_applies_to_the_agent_is_shown(
+    program: Callable[..., Result], agent: str, lines: str
+) -> None:
+    rows = program("show", "--agent", agent, "-", stdin=_SHOWN).stdout.splitlines()
+    (shown,) = program("show", "-a", agent, "--json", "-", stdin=_SHOWN).records
+
+    assert [row[0] for row in rows] == list(lines)
+    assert [str(group["line"]) for group in shown["groups"]] == [lines[0]]
+
+
+def test_stated_usage_preferences_are_shown_by_category(
+    program: Callable[..., Result],
+) -> None:
+    body = b"User-agent: *\nContent-Usage: train-ai=n\nContent-Signal: search=yes\n"
+
+    rows = program("show", "-", stdin=body).stdout.splitlines()
+    (shown,) = program("show", "--json", "-", stdin=body).records
+
+    assert rows[-2:] == ["2\t*\ttrain-ai of /\tdisallow", "3\t*\tsearch of /\tallow"]
+    uses = shown["usage_preferences"]["content-usage"]
+    assert uses["train-ai"] == {"preference": "disallow", "line": 2}
+
+
+def test_raw_file_is_printed_unchanged(
+    program: Callable[..., Result], serve: Callable[..., LoopbackServer]
+) -> None:
+    result = program("show", "--raw", serve(Reply(body=_SHOWN)).url)
+
+    assert result.stdout.encode() == _SHOWN
+
+
+@cases("answer reason", {
+    "no file": (Reply(status=404), "is unavailable (404)"),
+    "an error": (Reply(status=500), "is unreachable (500)"),
+})  # fmt: skip
+def test_url_without_a_file_is_an_error(
+    program: Callable[..., Result],
+    serve: Callable[..., LoopbackServer],
+    answer: Reply,
+    reason: str,
+) -> None:
+    server = serve(answer)
+
+    result = program("show", f"{server.url}/robots.txt")
+
+    assert (result.code, result.stdout) == (2, "")
+    assert f"{server.url}/robots.txt {reason}" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["show", "lint"])
+def test_unreadable_source_is_an_error(
+    program: Callable[..., Result], tmp_path: Path, command: str
+) -> None:
+    for source in (tmp_path, "a\0b", f"http://127.0.0.1:{dead_port()}/"):
+        result = program(command, source)
+
+        assert result.code == 2
+        assert result.stderr.startswith("robotsgate: ")
+        assert result.stderr.count("\n") == 1
+
+
+def test_missing_file_gets_a_hint_in_case_it_is_a_site(
+    program: Callable[..., Result],
+) -> None:
+    for command in (["show"], ["lint"], ["diff", "-"]):
+        result = program(*command, "no.example")
+
+        assert (result.code, result.stdout) == (2, "")
+        assert result.stderr.startswith("robotsgate: cannot read the file: ")
+        assert result.stderr.endswith("; a site's URL begins with https://\n")
+
+
+# --- lint
+
 _PAGE = Path(__file__).parents[2] / "docs/reference/lint.md"
 
 _ORIGIN = Origin.from_url("https://example.com/")
 
-_BODY = b"User-agent: a\n  Disalow: /\nDisallow: x\n"
+_LINTED = b"User-agent: a\n  Disalow: /\nDisallow: x\n"
 
 
 def test_findings_are_printed_like_compiler_errors(
     program: Callable[..., Result], tmp_path: Path
 ) -> None:
     file = tmp_path / "robots.txt"
-    file.write_bytes(_BODY + b"<" * 600_000)
+    file.write_bytes(_LINTED + b"<" * 600_000)
 
     result = program("lint", file)
 
@@ -145,7 +256,7 @@ def test_missing_file_does_not_stop_the_others(program: Callable[..., Result]) -
 def test_fetched_file_is_linted_together_with_its_response(
     program: Callable[..., Result], serve: Callable[..., LoopbackServer]
 ) -> None:
-    server = serve(Reply(body=_BODY, headers={"Content-Type": "text/html\x1b"}))
+    server = serve(Reply(body=_LINTED, headers={"Content-Type": "text/html\x1b"}))
 
     result = program("lint", "--json", f"{server.url}/page")
 
@@ -158,13 +269,24 @@ def test_fetched_file_is_linted_together_with_its_response(
     ]
 
 
+def test_url_is_fetched_again_even_with_a_store(
+    program: Callable[..., Result], serve: Callable[..., LoopbackServer], tmp_path: Path
+) -> None:
+    server = serve(Reply(body=_LINTED))
+
+    for _ in range(2):
+        program("lint", "--store", f"sqlite:///{tmp_path}/robots.db", server.url)
+
+    assert server.targets == ["/robots.txt"] * 2
+
+
 @cases("answer reason codes", {
     "no file": (Reply(status=404), "unavailable (404)", []),
     "an error": (Reply(status=503), "unreachable (503)", ["server-error"]),
-    "part of a file": (Reply(status=206, body=_BODY), "unreachable (206)", []),
+    "part of a file": (Reply(status=206, body=_LINTED), "unreachable (206)", []),
     "no change": (Reply(status=304), "unreachable (304)", []),
     "an unknown coding": (
-        Reply(headers={"Content-Encoding": "br"}, body=_BODY),
+        Reply(headers={"Content-Encoding": "br"}, body=_LINTED),
         "unreachable (CodingError: expected the content coding gzip or deflate, ", [],
     ),
     "a broken header": (
@@ -256,3 +378,78 @@ def test_page_lists_every_finding_about_responses_with_its_severity() -> None:
 
     assert dict(rows) == {one.code: one.severity.value for one in findings}
     assert len(rows) == len(dict(rows))
+
+
+# --- diff
+
+_OLD = "User-agent: a\nDisallow: /p\n\nUser-agent: *\nDisallow: /s\n"
+_NEW = "User-agent: a\nDisallow: /p/*/x$\n\nUser-agent: *\nDisallow: /s # c\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    paths = [tmp_path / "old", tmp_path / "new"]
+    for path, text in zip(paths, (_OLD, _NEW), strict=True):
+        path.write_text(text)
+    return paths
+
+
+def test_paths_to_compare_are_derived_from_the_patterns(
+    program: Callable[..., Result], files: list[Path]
+) -> None:
+    result = program("diff", *files)
+
+    assert (result.code, result.stderr) == (1, "")
+    assert result.stdout.splitlines() == [
+        "/p a: disallowed (line 2: Disallow: /p) -> allowed",
+        "/p//xx a: disallowed (line 2: Disallow: /p) -> allowed",
+        "/px a: disallowed (line 2: Disallow: /p) -> allowed",
+    ]
+
+
+@cases("agents urls differing", {
+    "given agents": (["-ab", "-ax,a"], ["/p"], [[["x", "a"], "/p"]]),
+    "given URLs": ([], ["/s", "http://h/p"], [["a", "http://h/p"]]),
+})  # fmt: skip
+def test_only_the_given_agents_or_urls_are_compared(
+    program: Callable[..., Result],
+    files: list[Path],
+    agents: list[str],
+    urls: list[str],
+    differing: list[list[object]],
+) -> None:
+    result = program("diff", "--json", *agents, *files, *urls)
+
+    assert [[one["agent"], one["url"]] for one in result.records] == differing
+    assert {one["new"]["allowed"] for one in result.records} == {True}
+
+
+def test_crawler_with_two_names_is_printed_as_given(
+    program: Callable[..., Result], files: list[Path]
+) -> None:
+    result = program("diff", "-a", "x,a", *files, "/p")
+
+    assert result.stdout.startswith("/p x,a: ")
+
+
+def test_equivalent_files_have_no_differences(
+    program: Callable[..., Result], serve: Callable[..., LoopbackServer]
+) -> None:
+    server = serve(Reply(body=_OLD.encode()))
+
+    result = program("diff", server.url, "-", stdin=_OLD.replace("/p", "/p*").encode())
+
+    assert (result.code, result.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("url", ["", "x", "gopher://h/"])
+def test_invalid_url_is_an_error(
+    program: Callable[..., Result], files: list[Path], url: str
+) -> None:
+    assert program("diff", *files, url).code == 2
+
+
+def test_unreadable_file_is_an_error(
+    program: Callable[..., Result], files: list[Path], tmp_path: Path
+) -> None:
+    assert program("diff", files[0], tmp_path / "none").code == 2
