@@ -49,7 +49,6 @@ RARELY_NEEDED = {
     "http_sf",
     "idna",
     "importlib.metadata",
-    "robotsgate.robotstxt._diagnose",
     "robotsgate.robotstxt._lint",
     "robotsgate.robotstxt._usage_preferences",
     "secrets",

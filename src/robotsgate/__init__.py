@@ -58,9 +58,9 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._headers import HeadersLike as HeadersLike
     from robotsgate.robotstxt._lint import Diagnostic as Diagnostic
     from robotsgate.robotstxt._lint import DiagnosticKind as DiagnosticKind
-    from robotsgate.robotstxt._lint import Line as Line
     from robotsgate.robotstxt._lint import Severity as Severity
     from robotsgate.robotstxt._model import Group as Group
+    from robotsgate.robotstxt._model import Line as Line
     from robotsgate.robotstxt._model import LineKind as LineKind
     from robotsgate.robotstxt._model import Match as Match
     from robotsgate.robotstxt._model import OtherLine as OtherLine
@@ -109,8 +109,8 @@ _NAMES = {
     "politeness._turns": "Turn",
     "robotstxt._dialect": "Dialect",
     "robotstxt._headers": "HeadersLike",
-    "robotstxt._lint": "Diagnostic DiagnosticKind Line Severity",
-    "robotstxt._model": "Group LineKind Match OtherLine RequestRate Rule RuleKind",
+    "robotstxt._lint": "Diagnostic DiagnosticKind Severity",
+    "robotstxt._model": "Group Line LineKind Match OtherLine RequestRate Rule RuleKind",
     "robotstxt._robots_txt": "RobotsTxt",
     "robotstxt._usage_preferences": "CategoryPreference Preference UsagePreferences",
     "stores._base": "FetchLease ListableStore Store",

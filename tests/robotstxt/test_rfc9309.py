@@ -10,9 +10,15 @@ from hypothesis import strategies as st
 
 from robotsgate.errors import InvalidURLError
 from robotsgate.robotstxt import Dialect, RobotsTxt
-from robotsgate.robotstxt._dialect import RFC9309
+from robotsgate.robotstxt._dialect import (
+    RFC9309,
+    as_octets,
+    normalised_patterns,
+    normalised_targets,
+    readable,
+)
 from robotsgate.urls._origin import split_url
-from tests.robotstxt.reference import pattern_spelling
+from tests.robotstxt.reference import pattern_spelling, spelling
 from tests.tables import cases
 
 _HOST = "https://example.com"
@@ -594,3 +600,41 @@ def test_invalid_utf8_matches_its_percent_encoding() -> None:
 
     assert not robots.can_fetch("a", "/%e9t%e9")
     assert robots.can_fetch("a", "/é")
+
+
+_ESCAPES = st.lists(
+    st.sampled_from(["%", "4", "1", "a", "F", "%41", "%2f", "\xe9", "/", " ", "~", "$"])
+).map("".join)
+
+
+def test_each_escape_has_one_spelling() -> None:
+    for octet in range(256):
+        is_unreserved = chr(octet).isascii() and (
+            chr(octet).isalnum() or chr(octet) in "-._~"
+        )
+        spelt = chr(octet) if is_unreserved else f"%{octet:02X}"
+
+        for escape in (f"%{octet:02X}", f"%{octet:02x}"):
+            assert normalised_targets(f"/{escape}") == (f"/{spelt}",)
+
+
+@given(
+    st.one_of(
+        _ESCAPES, st.text(st.characters(max_codepoint=255, exclude_characters="\r\n"))
+    )
+)
+def test_normalizing_agrees_with_the_reference(octets: str) -> None:
+    assert normalised_patterns(octets) == spelling(octets.encode("latin-1"))
+
+
+@given(st.text())
+def test_text_converted_to_octets_reads_back_unchanged(text: str) -> None:
+    octets = as_octets(text)
+
+    assert all(ord(character) < 256 for character in octets)
+    assert octets.encode("latin-1") == text.encode("utf-8", "surrogatepass")
+    assert readable(octets) == text
+
+
+def test_invalid_utf8_reads_as_replacement_characters() -> None:
+    assert readable("/\xff\xe9") == "/��"

@@ -19,7 +19,7 @@ from robotsgate.robotstxt import (
 )
 from robotsgate.robotstxt._dialect import RFC9309
 from robotsgate.robotstxt._headers import header_values
-from robotsgate.robotstxt._usage_lines import USAGE_FIELDS
+from robotsgate.robotstxt._parser import USAGE_FIELDS
 from robotsgate.robotstxt._usage_preferences import usage_preferences
 from tests.robotstxt import aipref
 from tests.tables import cases

@@ -28,8 +28,7 @@ from robotsgate.caching._question import (
     check_urls,
 )
 from robotsgate.errors import InvalidURLError
-from robotsgate.robotstxt._dialect import Dialect, grammar_of
-from robotsgate.robotstxt._octets import is_plain
+from robotsgate.robotstxt._dialect import Dialect, grammar_of, is_plain
 from robotsgate.urls._origin import (
     Origin,
     is_url_like,

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from robotsgate.caching._policy import Policy
     from robotsgate.caching._question import Agent, AgentName
-    from robotsgate.robotstxt._agent_rules import AgentRules
     from robotsgate.robotstxt._dialect import Dialect
+    from robotsgate.robotstxt._robots_txt import AgentRules
 
 # Together, the origins in memory may take up this much times `max_origins`. The parsed
 # rules and compressed body of an average robots.txt take up 8 KiB; those of a hostile

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from robotsgate.caching._in_force import Effect, explain, in_force
 from robotsgate.caching._verdict import Reason
-from robotsgate.robotstxt._agent_rules import AgentRules
-from robotsgate.robotstxt._matcher import RuleSet
-from robotsgate.robotstxt._records import RuleLines
+from robotsgate.robotstxt._matcher import RuleLines, RuleSet
+from robotsgate.robotstxt._robots_txt import AgentRules
 from robotsgate.urls._origin import shown_url
 from robotsgate.urls._path import decisive
 

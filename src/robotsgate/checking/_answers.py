@@ -16,7 +16,7 @@ from robotsgate._flights import Flights, in_thread
 from robotsgate.caching._in_force import Effect
 from robotsgate.caching._question import Question
 from robotsgate.checking._reporting import LOGGER
-from robotsgate.robotstxt._octets import UNLESS_PLAIN_CHANGED
+from robotsgate.robotstxt._dialect import UNLESS_PLAIN_CHANGED
 from robotsgate.urls._path import has_readings, target_of
 
 if TYPE_CHECKING:
@@ -30,10 +30,9 @@ if TYPE_CHECKING:
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._renewal import Renewals
     from robotsgate.checking._reporting import Reporter
-    from robotsgate.robotstxt._agent_rules import AgentRules
     from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.robotstxt._headers import HeadersLike
-    from robotsgate.robotstxt._robots_txt import RobotsTxt
+    from robotsgate.robotstxt._robots_txt import AgentRules, RobotsTxt
     from robotsgate.robotstxt._usage_preferences import UsagePreferences
     from robotsgate.urls._origin import Origin, URLLike
 

@@ -32,7 +32,7 @@ from robotsgate.checking._own_attempts import OwnAttempts
 from robotsgate.checking._renewal import Renewals
 from robotsgate.checking._reporting import Reporter
 from robotsgate.robotstxt._dialect import Dialect, grammar_of
-from robotsgate.robotstxt._records import absolute_sitemaps
+from robotsgate.robotstxt._parser import absolute_sitemaps
 from robotsgate.stores._url import open_store
 from robotsgate.stores.memory import MemoryStore
 from robotsgate.urls._origin import Origin

@@ -12,7 +12,7 @@ from html import unescape
 from html.entities import html5
 from typing import TYPE_CHECKING
 
-from robotsgate.robotstxt._octets import wide_encoding
+from robotsgate.robotstxt._dialect import wide_encoding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

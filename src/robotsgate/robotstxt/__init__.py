@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from robotsgate.robotstxt._dialect import Dialect
 from robotsgate.robotstxt._model import (
     Group,
+    Line,
     LineKind,
     Match,
     OtherLine,
@@ -23,7 +24,7 @@ from robotsgate.robotstxt._model import (
 from robotsgate.robotstxt._robots_txt import RobotsTxt
 
 if TYPE_CHECKING:
-    from robotsgate.robotstxt._lint import Diagnostic, DiagnosticKind, Line, Severity
+    from robotsgate.robotstxt._lint import Diagnostic, DiagnosticKind, Severity
     from robotsgate.robotstxt._usage_preferences import (
         CategoryPreference,
         Preference,

@@ -1,7 +1,8 @@
 """Finds the most specific rule for a target (RFC 9309 §2.2.2, §2.2.3).
 
-Works on normalized patterns and targets, whatever the dialect. It uses no regular
-expressions, so nothing can backtrack.
+Works on normalized patterns and targets, whatever the dialect. In a pattern, "*"
+matches any characters, and a "$" at its end matches the end of the target. Everything
+else is literal. No regular expressions are used, so nothing can backtrack.
 
 Think of it this way: a `RuleSet` has two sides, the disallow rules and the allow rules.
 For each side, it first checks whether any rule matches. This does not require trying
@@ -22,30 +23,24 @@ Each side sorts its patterns by how they are matched:
 Each side must be prepared before use (`prepare`): the disallow side immediately, the
 allow side on first use, because it is never needed for most files.
 
-With a hostile file, matching a target longer than `quick_length` may take a long time.
-For such a target, `allows_at_once` returns `None`, and `allows` uses an
-`IndexedTarget`.
+With a hostile file, matching a target longer than `quick_length` may take a long time:
+searching it for thousands of parts, one by one, may take time proportional to the
+product of their lengths. For such a target, `allows_at_once` returns `None`, and
+`allows` uses an `IndexedTarget`, which records the last occurrence of each short piece
+of the target. Almost every pattern in such a file contains a piece that does not occur
+in the target, or occurs too early, so no search is needed.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
 from bisect import bisect_right
-from typing import TYPE_CHECKING
-
-from robotsgate.robotstxt._pattern import (
-    IndexedTarget,
-    as_prefix,
-    matches,
-    share,
-    telling_part,
-)
-from robotsgate.robotstxt._records import NO_RULES
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from robotsgate.robotstxt._records import RuleLines
 
 ROBOTS_TXT_PATH = "/robots.txt"
 
@@ -68,6 +63,53 @@ _MANY_WILD_CHARACTERS = 100_000
 
 # Preparing this many rules takes a few milliseconds.
 _QUICKLY_PREPARED = 2_000
+
+_SHORT_PART = 2
+
+_STARS = re.compile(r"\*\*+")
+
+# Longer parts are looked up piece by piece.
+_LONGEST_PIECE = 8
+
+# An index takes about 1 KB per character. No server accepts longer URLs.
+_LONGEST_INDEXED = 32_768
+
+# In a text of less than 30,000 characters, a search by CPython may take time
+# proportional to the product of both lengths; in longer texts, to their sum
+# (fastsearch.h, since 3.10). No pattern contains "#", because that starts a comment.
+_FILLER = "#" * 30_000
+
+# Takes at most half a megabyte; in real files, a fifth of all patterns are shared.
+_COMMON: dict[str, str] = {}
+_MANY_COMMON = 4_096
+_LONGEST_COMMON = 40
+_MANY_OF_A_FILE = 128
+
+
+class RuleLines(NamedTuple):
+    """The rules of one kind, in file order.
+
+    Attributes:
+        patterns: the patterns, normalized like targets; a pattern may be empty.
+            Patterns that do not start with "/" or "*" match nothing, because all
+            targets start with "/".
+        lines: the line number of each rule.
+        written: the patterns as written in the file.
+    """
+
+    patterns: list[str]
+    lines: list[int]
+    written: list[str]
+
+    def without_empty(self) -> RuleLines:
+        """These rules, minus empty patterns, which match nothing."""
+        if "" not in self.patterns:
+            return self
+        kept = [rule for rule in zip(*self, strict=True) if rule[0]]
+        return RuleLines(*map(list, zip(*kept, strict=True))) if kept else NO_RULES
+
+
+NO_RULES = RuleLines([], [], [])
 
 
 class RuleSet:
@@ -242,10 +284,10 @@ class _Side:
 
     def __init__(self, rules: RuleLines) -> None:
         rules = rules.without_empty()
-        self.patterns = share(rules.patterns)
+        self.patterns = _share(rules.patterns)
         self.lines = _in_little_memory(rules.lines)
         is_written_so = rules.written is rules.patterns
-        self.written = self.patterns if is_written_so else share(rules.written)
+        self.written = self.patterns if is_written_so else _share(rules.written)
         joined = "".join(self.patterns)
         self.wildcards: tuple[str, ...] = ()
         if "*" in joined or "$" in joined:
@@ -263,20 +305,22 @@ class _Side:
             kept = {*self.wildcards}
             prefixes = tuple([one for one in prefixes if one not in kept])
         if self.wildcards and is_quick:
-            prefix_of = {one: as_prefix(one) for one in searched if one[-1] == "*"}
+            prefix_of = {one: one.rstrip("*") for one in searched if one[-1] == "*"}
             # Among patterns with the same prefix, the longest one comes last.
             starred = {
                 prefix: one
                 for one, prefix in reversed(prefix_of.items())
-                if prefix is not None
+                if "*" not in prefix
             }
-            searched = tuple([one for one in searched if prefix_of.get(one) is None])
+            searched = tuple(
+                [one for one in searched if prefix_of.get(one) not in starred]
+            )
             prefixes += tuple(starred)
         is_few = len(prefixes) <= _FEW_PREFIXES
         self.prefixes = prefixes
         self.shortest = None if is_few else _shortest(prefixes)
         self.starred, self.searched = starred, searched
-        self.anchors = share([*map(telling_part, searched)]) if is_quick else ()
+        self.anchors = _share([*map(_telling_part, searched)]) if is_quick else ()
         self.is_ready = True
 
     @property
@@ -359,6 +403,133 @@ def _shortest(prefixes: Sequence[str]) -> tuple[str, ...]:
             shortest.append(prefix)
             last = prefix
     return tuple(shortest)
+
+
+def _share(strings: list[str]) -> tuple[str, ...]:
+    """`strings` as a tuple; the first 4,096 short strings ever passed are interned."""
+    if len(_COMMON) >= _MANY_COMMON or len(strings) > _MANY_OF_A_FILE:
+        return tuple(map(_COMMON.get, strings, strings))
+    return tuple(
+        [
+            _COMMON.setdefault(one, one) if len(one) <= _LONGEST_COMMON else one
+            for one in strings
+        ]
+    )
+
+
+def _parts(pattern: str) -> list[str]:
+    """The strings between the stars in `pattern`, without "$"; "**" counts as "*"."""
+    if "**" in pattern:
+        pattern = _STARS.sub("*", pattern)
+    return pattern.removesuffix("$").split("*")
+
+
+def _telling_part(pattern: str) -> str:
+    """A string that every matching target contains, but few other targets do.
+
+    The start of `pattern`, which many rules in a file share, is used only if the other
+    parts are very short.
+    """
+    start, *others = _parts(pattern)
+    longest = ""
+    for part in others:
+        if len(part) >= len(longest):
+            longest = part
+    if len(longest) > _SHORT_PART or len(longest) >= len(start):
+        return longest
+    return start
+
+
+def matches(pattern: str, target: str) -> bool:
+    """Whether `pattern` matches `target`.
+
+    Each part is matched at its first occurrence, because a later one would leave less
+    room for the following parts.
+    """
+    start, *others = _parts(pattern)
+    has_end = pattern.endswith("$")
+    if not others:
+        return target == start if has_end else target.startswith(start)
+    if not target.startswith(start):
+        return False
+    end = others.pop() if has_end else ""
+    position = len(start)
+    for part in others:
+        position = target.find(part, position)
+        if position < 0:
+            return False
+        position += len(part)
+    return len(target) - len(end) >= position and target.endswith(end)
+
+
+class IndexedTarget:
+    """A target to be matched against many patterns."""
+
+    def __init__(self, target: str) -> None:
+        """Store `target`; pieces of each length are indexed when first needed."""
+        self._target = target
+        self._searched = target + _FILLER
+        self._indexes: list[dict[str, int] | None] = [None] * (_LONGEST_PIECE + 1)
+        self._is_indexed = len(target) <= _LONGEST_INDEXED
+
+    def matches(self, pattern: str) -> bool:
+        """Like the function `matches`."""
+        target = self._target
+        has_end = pattern.endswith("$")
+        # A quick check that excludes most rules in a hostile file.
+        final = "" if has_end else pattern[pattern.rfind("*") + 1 :]
+        if self._latest_start(final) < 0:
+            return False
+        if len(pattern) - pattern.count("*") - 1 > len(target):
+            return False
+        start, *others = _parts(pattern)
+        if not others:
+            return target == start if has_end else target.startswith(start)
+        end = others.pop() if has_end else ""
+        if not (target.startswith(start) and target.endswith(end)):
+            return False
+        latest = []
+        for part in others:
+            last = self._latest_start(part)
+            if last < 0:
+                return False
+            latest.append(last)
+        position = len(start)
+        for part, last in zip(others, latest, strict=True):
+            if last < position:
+                return False
+            position = self._searched.find(part, position)
+            if position < 0:
+                return False
+            position += len(part)
+        return len(target) - len(end) >= position
+
+    def _latest_start(self, part: str) -> int:
+        """The last index where `part` may start; negative if it does not occur."""
+        if not self._is_indexed:
+            return len(self._target) - len(part)
+        if len(part) <= _LONGEST_PIECE:
+            return self._last_starts(len(part)).get(part, -1)
+        last_starts = self._last_starts(_LONGEST_PIECE)
+        final = len(part) - _LONGEST_PIECE
+        latest = last_starts.get(part[final:], -1) - final
+        for offset in range(0, final, _LONGEST_PIECE):
+            if latest < 0:
+                break
+            piece = part[offset : offset + _LONGEST_PIECE]
+            latest = min(latest, last_starts.get(piece, -1) - offset)
+        return latest
+
+    def _last_starts(self, length: int) -> dict[str, int]:
+        """For each piece of the given length, the index of its last occurrence."""
+        known = self._indexes[length]
+        if known is None:
+            target = self._target
+            known = self._indexes[length] = {
+                target[start : start + length]: start
+                for start in range(len(target) - length + 1)
+            }
+        return known
 
 
 _NONE_STARRED: dict[str, str] = {}

@@ -142,6 +142,22 @@ class LineKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Line(JSONValue):
+    """One line of a robots.txt.
+
+    Attributes:
+        number: the line number, starting at 1.
+        text: the whole line, including any comment and white space, but without its
+            line ending; invalid UTF-8 is replaced with U+FFFD.
+        kind: the kind of line.
+    """
+
+    number: int
+    text: str
+    kind: LineKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Match(JSONValue):
     """The result of matching one URL for one agent. Truthy if the URL is allowed.
 

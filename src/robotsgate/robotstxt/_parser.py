@@ -1,34 +1,62 @@
 """Parses the text of a robots.txt into groups and records (RFC 9309 §2.2).
 
 Parsing takes two steps, because most groups in a file are never needed: `outline` finds
-the user-agent lines and the extent of each group, and `read` parses the lines of one
-group. Values are left unchanged; patterns are not normalized yet.
+the user-agent lines and the extent of each group, and `read` finds the records of one
+group. Values are left unchanged, and patterns are not normalized yet. Other functions
+parse the values of records that are not rules: RFC 9309 does not define these, but
+permits crawlers to use them (§2.2.4). Invalid values are ignored.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from robotsgate.robotstxt._model import LineKind
-from robotsgate.robotstxt._octets import lower, wide_encoding
-from robotsgate.robotstxt._records import Records
+from robotsgate._numbers import decimal_number
+from robotsgate.errors import InvalidURLError
+from robotsgate.robotstxt._dialect import (
+    FREQUENT_SPELLINGS,
+    lower,
+    readable,
+    wide_encoding,
+)
+from robotsgate.robotstxt._model import Line, LineKind, RequestRate
+from robotsgate.urls._origin import Origin
+from robotsgate.urls._redirect import absolute_url
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from robotsgate.robotstxt._dialect import Grammar
 
+Rate = tuple[LineKind, str, int]
+"""A crawl-delay or request-rate record: (field, raw value, line)."""
+
+Other = tuple[str, str, int]
+"""A record with an unknown field: (lower-case key, raw value, line)."""
+
+CONTENT_USAGE = "content-usage"
+CONTENT_SIGNAL = "content-signal"
+LICENSE = "license"
+
+USAGE_FIELDS_OF_ALL = (CONTENT_SIGNAL, LICENSE)
+"""Fields that apply to all agents if they appear above the first group."""
+
+USAGE_FIELDS = (CONTENT_USAGE, *USAGE_FIELDS_OF_ALL)
+
 # Every spelling of user-agent that any dialect accepts contains this.
 _PART_OF_USER_AGENT = "agent"
-
-_RULES = (LineKind.DISALLOW, LineKind.ALLOW)
-_RATES = (LineKind.CRAWL_DELAY, LineKind.REQUEST_RATE)
 
 _SHORTEST_RECORD = 2
 
 _COMMENT = re.compile("#[^\n]*")
+
+# The lookbehind keeps a long run of commas from being scanned once for each comma.
+_BETWEEN_URLS = re.compile(r"(?<![\s,])[\s,]+(?=(?:https?|ftp)://)", re.IGNORECASE)
+
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 @dataclass(slots=True)
@@ -64,6 +92,36 @@ class Outline:
     outside: Section
     sections: list[Section]
     by_token: dict[str, list[tuple[Section, int]]]
+
+
+@dataclass(slots=True)
+class Records:
+    """The records of one or more sections, in file order.
+
+    Attributes:
+        disallows, allows: raw patterns, including empty ones.
+        disallow_lines, allow_lines: the line number of each pattern.
+        rates: crawl-delay and request-rate records.
+        sitemaps: (raw value, line).
+        others: records with unknown fields.
+    """
+
+    disallows: list[str] = field(default_factory=list)
+    disallow_lines: list[int] = field(default_factory=list)
+    allows: list[str] = field(default_factory=list)
+    allow_lines: list[int] = field(default_factory=list)
+    rates: list[Rate] = field(default_factory=list)
+    sitemaps: list[tuple[str, int]] = field(default_factory=list)
+    others: list[Other] = field(default_factory=list)
+
+    def rules(self) -> Iterator[tuple[str, bool, int]]:
+        """(raw pattern, is_allow, line) for each rule, in file order."""
+        disallows = zip(self.disallow_lines, self.disallows, strict=True)
+        allows = zip(self.allow_lines, self.allows, strict=True)
+        rules = [(line, pattern, False) for line, pattern in disallows]
+        rules += [(line, pattern, True) for line, pattern in allows]
+        for line, pattern, is_allow in sorted(rules):
+            yield pattern, is_allow, line
 
 
 def first_lines(body: bytes, max_bytes: int | None) -> bytes:
@@ -128,20 +186,21 @@ def read(
     disallow, allow, user_agent = LineKind.DISALLOW, LineKind.ALLOW, LineKind.USER_AGENT
     unwanted = LineKind.OTHER
     # Unknown fields are added as spelt in the file, because most occur repeatedly.
-    fields: dict[str, LineKind | str] = {**grammar.known_fields}
+    fields: dict[str, LineKind | str] = {**FREQUENT_SPELLINGS}
     for section in sections:
         lines = file.text[section.start : section.end].split("\n")
         for number, line in enumerate(lines, section.lines_before + 1):
             if len(line) < _SHORTEST_RECORD:
-                if line and line.strip(white_space):
-                    result.void.append(number)
                 continue
             key, colon, value = line.partition(":")
             kind = fields.get(key)
             if kind is None or not colon:
-                kind, value = _record(
-                    line, number, grammar, result, fields, others=others
-                )
+                name, value = split_record(line, grammar)
+                kind = grammar.field(name)
+                if kind is unwanted and name and (others is None or name in others):
+                    kind = name
+                if colon:
+                    fields[key] = kind
             if kind is disallow:
                 result.disallows.append(value.strip(white_space))
                 result.disallow_lines.append(number)
@@ -153,12 +212,42 @@ def read(
     return result
 
 
+def lines(text: str, grammar: Grammar) -> tuple[Line, ...]:
+    """The lines of `text` (see `outline`); a final LF does not start a new line."""
+    if not text:
+        return ()
+    whole_lines = text.removesuffix("\n").split("\n")
+    return tuple(
+        Line(number=number, text=readable(line), kind=_kind(counted, grammar))
+        for number, (line, counted) in enumerate(
+            zip(whole_lines, grammar.counted_text(text).split("\n"), strict=False), 1
+        )
+    )
+
+
+def _kind(line: str, grammar: Grammar) -> LineKind:
+    record, number_sign, _ = line.partition("#")
+    if not record.strip(grammar.white_space):
+        return LineKind.COMMENT if number_sign else LineKind.BLANK
+    key, _ = split_record(record, grammar)
+    return grammar.field(key) if key else LineKind.NO_RECORD
+
+
+def split_record(line: str, grammar: Grammar) -> tuple[str, str]:
+    """The lower-case key and the raw value of a line without a comment.
+
+    The key is "" if the line is not a record.
+    """
+    key, colon, value = line.partition(":")
+    if not colon:
+        key, value = grammar.split_without_colon(line) or ("", "")
+    return lower(key.strip(grammar.white_space)), value
+
+
 def _user_agent_lines(
     text: str, grammar: Grammar
 ) -> Iterator[tuple[int, int, int, str]]:
     """The start, end, number and value of each user-agent line."""
-    known_fields = grammar.known_fields
-    white_space = grammar.white_space
     lower_text = lower(text)
     end, number = 0, 1
     place = lower_text.find(_PART_OF_USER_AGENT)
@@ -168,13 +257,9 @@ def _user_agent_lines(
         end = text.find("\n", place)
         if end < 0:
             end = len(text)
-        line = text[start:end]
-        key, colon, value = line.partition(":")
-        kind = known_fields.get(key)
-        if kind is None or not colon:
-            kind, value = _unusual(line, grammar)
+        kind, value = _field_and_value(text[start:end], grammar)
         if kind is LineKind.USER_AGENT:
-            yield start, end, number, value.strip(white_space)
+            yield start, end, number, value.strip(grammar.white_space)
         place = lower_text.find(_PART_OF_USER_AGENT, end)
 
 
@@ -183,72 +268,107 @@ def _has_rule(text: str, start: int, end: int, grammar: Grammar) -> bool:
     while start < end:
         line_end = text.find("\n", start, end)
         if line_end > start:
-            line = text[start:line_end]
-            key, colon, _ = line.partition(":")
-            kind = grammar.known_fields.get(key)
-            if kind is None or not colon:
-                kind, _ = _unusual(line, grammar)
-            if kind in _RULES:
+            kind, _ = _field_and_value(text[start:line_end], grammar)
+            if kind is LineKind.DISALLOW or kind is LineKind.ALLOW:
                 return True
         start = line_end + 1
     return False
 
 
-def _unusual(line: str, grammar: Grammar) -> tuple[LineKind, str]:
-    """The kind and value of an unusually spelt line; OTHER if it is not a record."""
-    key, value = _split(line, grammar) or ("", "")
-    return grammar.field(lower(key.strip(grammar.white_space))), value
-
-
-def _split(line: str, grammar: Grammar) -> tuple[str, str] | None:
-    """The raw key and value of `line`; `None` if it is not a record."""
+def _field_and_value(line: str, grammar: Grammar) -> tuple[LineKind, str]:
     key, colon, value = line.partition(":")
-    return (key, value) if colon else grammar.split_without_colon(line)
-
-
-def _record(
-    line: str,
-    number: int,
-    grammar: Grammar,
-    result: Records,
-    fields: dict[str, LineKind | str],
-    *,
-    others: Collection[str] | None,
-) -> tuple[LineKind | str | None, str]:
-    """The kind and value of an unusually spelt line.
-
-    For an unknown field, the kind is the field's name, or OTHER if it is not in
-    `others`. The kind is "" if the line is not a record, and `None` if the line is
-    blank. Misspelt fields are added to `result`, and other spellings to `fields`.
-    """
-    words = _split(line, grammar)
-    if words is None:
-        return "" if line.strip(grammar.white_space) else None, ""
-    written, value = words
-    key = lower(written.strip(grammar.white_space))
-    known = grammar.field(key)
-    is_unknown = known is LineKind.OTHER
-    kind = key if is_unknown and (others is None or key in others) else known
-    if ":" not in line:
-        result.misspelt.append((written, number))
-    elif not is_unknown and key != known.value:
-        result.misspelt.append((key, number))
-    else:
-        fields[written] = kind
+    kind = FREQUENT_SPELLINGS.get(key)
+    if kind is None or not colon:
+        key, value = split_record(line, grammar)
+        kind = grammar.field(key)
     return kind, value
 
 
-def _note(
-    kind: LineKind | str | None, value: str, number: int, result: Records
-) -> None:
+def _note(kind: LineKind | str, value: str, number: int, result: Records) -> None:
     """Add to `result` a line that is neither a rule nor a user-agent line."""
-    if kind == "":
-        result.void.append(number)
-    elif isinstance(kind, str):
+    if isinstance(kind, str):
         result.others.append((kind, value, number))
     elif kind is LineKind.SITEMAP:
         result.sitemaps.append((value, number))
-    elif kind in _RATES:
+    else:
         result.rates.append((kind, value, number))
-    elif kind is not None:
-        result.others.append((kind.value, value, number))
+
+
+def crawl_delay_seconds(value: str) -> float | None:
+    """Parse a finite delay ≥ 0 such as "10", "0.5" or "2m"; `None` if it is invalid.
+
+    The units are the same as for request rates: "s", "m", "h", "d".
+    """
+    unit = _SECONDS.get(value[-1:].lower())
+    number = decimal_number(value[:-1] if unit else value)
+    seconds = math.inf if number is None else number * (unit or 1)
+    return seconds if math.isfinite(seconds) else None
+
+
+def request_rate(value: str) -> RequestRate | None:
+    """Parse a rate such as "1/5", "9000/1d" or "1/5 0600-0845"; `None` if invalid.
+
+    A time of day after the rate is ignored.
+    """
+    first_word = next(iter(value.split()), "")
+    requests, _, period = first_word.partition("/")
+    seconds = crawl_delay_seconds(period)
+    count = decimal_number(requests)
+    if not seconds or not count or not count.is_integer():
+        return None
+    return RequestRate(requests=int(count), seconds=seconds)
+
+
+def first_rates(rates: Iterable[Rate]) -> tuple[float | None, RequestRate | None]:
+    """The first crawl-delay in seconds, and the first request-rate.
+
+    Each is `None` if it is missing or invalid.
+    """
+    first: dict[LineKind, str] = {}
+    for kind, value, _ in rates:
+        first.setdefault(kind, value)
+    delay = crawl_delay_seconds(first.get(LineKind.CRAWL_DELAY, ""))
+    return delay, request_rate(first.get(LineKind.REQUEST_RATE, ""))
+
+
+def absolute_sitemaps(sitemaps: Iterable[str], origin: Origin) -> tuple[str, ...]:
+    """The usable URLs in `sitemaps` from the robots.txt of `origin`.
+
+    They are absolute, in order, and without duplicates.
+    """
+    urls = (
+        absolute_url(origin.robots_url, url)
+        for value in sitemaps
+        for url in sitemap_urls(value)
+    )
+    usable = (url for url in urls if is_usable_sitemap(url, origin))
+    return tuple(dict.fromkeys(usable))
+
+
+def sitemap_urls(value: str) -> list[str]:
+    """The URLs in a sitemap record's value, as written.
+
+    Several URLs, separated by spaces or commas, must each begin with a scheme.
+    """
+    return _BETWEEN_URLS.split(value) if is_absolute_url(value) else [value]
+
+
+def is_usable_sitemap(url: str, origin: Origin | None = None) -> bool:
+    """Whether a crawler could fetch a sitemap's `url`, which may be relative or broken.
+
+    Its host must have a dot, be an address, or be the host of `origin`, whose
+    robots.txt contains the URL. "https://https://example.com" has no such host.
+    """
+    if not is_absolute_url(url):
+        return False
+    try:
+        host = Origin.from_url(url).host
+    except InvalidURLError:
+        return False
+    return "." in host or ":" in host or (origin is not None and host == origin.host)
+
+
+def is_absolute_url(value: str) -> bool:
+    """Whether a sitemap's URL is absolute."""
+    scheme, separator, rest = value.partition("://")
+    return bool(separator and rest) and scheme.lower() in {"http", "https", "ftp"}

@@ -1,47 +1,51 @@
-"""A parsed robots.txt: the public interface of the parser and matcher.
-
-This module is longer than the others because it is the public API: half of it is
-docstrings.
-"""
+"""A parsed robots.txt: the public interface of the parser and matcher."""
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
+from bisect import bisect_right
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from robotsgate.robotstxt._agent_rules import (
-    AgentRules,
-    below_agent_lines,
-    rule_of,
-    spelt_rules,
+from robotsgate.robotstxt._dialect import (
+    RFC9309,
+    Dialect,
+    grammar_of,
+    lower,
+    readable,
+    wide_encoding,
 )
-from robotsgate.robotstxt._dialect import RFC9309, Dialect, grammar_of
-from robotsgate.robotstxt._matcher import RuleSet
-from robotsgate.robotstxt._model import Group, OtherLine, as_json
-from robotsgate.robotstxt._octets import readable, wide_encoding
-from robotsgate.robotstxt._parser import first_lines, outline, read
-from robotsgate.robotstxt._records import first_crawl_delay, first_request_rate
-from robotsgate.robotstxt._usage_lines import (
+from robotsgate.robotstxt._matcher import NO_RULES, RuleLines, RuleSet
+from robotsgate.robotstxt._model import Group, Match, OtherLine, Rule, RuleKind, as_json
+from robotsgate.robotstxt._parser import (
+    LICENSE,
     USAGE_FIELDS,
     USAGE_FIELDS_OF_ALL,
-    may_state_usage,
-    with_own_lines,
+    first_lines,
+    first_rates,
+    is_absolute_url,
+    lines,
+    outline,
+    read,
 )
 from robotsgate.urls._path import decisive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Never
 
     from robotsgate.robotstxt._dialect import Grammar
-    from robotsgate.robotstxt._lint import Diagnostic, Line
-    from robotsgate.robotstxt._model import Match, RequestRate, Rule
-    from robotsgate.robotstxt._parser import Section
-    from robotsgate.robotstxt._records import Other, Rate, Records
+    from robotsgate.robotstxt._lint import Diagnostic
+    from robotsgate.robotstxt._model import Line, RequestRate
+    from robotsgate.robotstxt._parser import Other, Rate, Records, Section
     from robotsgate.robotstxt._usage_preferences import UsagePreferences
     from robotsgate.urls._origin import URLLike
+
+_Record = TypeVar("_Record", "Rate", "Other")
 
 DEFAULT_MAX_BYTES = 512_000
 """500 KiB: the minimum required by RFC 9309 §2.5, and what Google reads."""
@@ -56,8 +60,48 @@ _NOT_A_BODY = (
 _AGENT_FIELD = re.compile(r"^[ \t]*user-agent[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _RULE_FIELD = re.compile(r"^[ \t]*(?:dis)?allow[ \t]*:", re.IGNORECASE | re.MULTILINE)
 
+# A field may start a line if this many characters before it are white space.
+_LONGEST_INDENT = 100
+
 # Callers use few agents. The limit contains the damage if a caller uses many.
 MAX_KNOWN_AGENTS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRules:
+    """The part of a file that applies to one agent, with its groups merged.
+
+    Attributes:
+        group: the product token whose groups were merged; "*" for the fallback group;
+            `None` if there is no group for the agent.
+        rules: the merged rules.
+        crawl_delay: the crawl-delay in seconds, ≥ 0, or `None`.
+        request_rate: the request rate, or `None`.
+        usage_lines: the usage records (those whose field is in `USAGE_FIELDS`) that
+            apply to the agent, in file order.
+    """
+
+    group: str | None
+    rules: RuleSet
+    crawl_delay: float | None = None
+    request_rate: RequestRate | None = None
+    usage_lines: tuple[Other, ...] = ()
+
+    def match(self, target: str) -> Match:
+        """The match for `target`."""
+        number = self.rules.decisive(target)
+        if number is None:
+            return Match(
+                allowed=True,
+                rule=None,
+                group=self.group,
+                is_robots_txt=target == self.rules.implied,
+            )
+        return Match(
+            allowed=self.rules.is_allow(number),
+            rule=_rule_of(self.rules.as_written(number)),
+            group=self.group,
+        )
 
 
 class RobotsTxt:
@@ -178,7 +222,7 @@ class RobotsTxt:
         rules = self.rules_for(agent).rules
         numbers = rules.matching(decisive(self._grammar.readings(url), rules.allows))
         # In `Dialect.GOOGLE`, an allow rule may imply two patterns.
-        return tuple(dict.fromkeys(rule_of(rules.as_written(one)) for one in numbers))
+        return tuple(dict.fromkeys(_rule_of(rules.as_written(one)) for one in numbers))
 
     def usage_preferences(
         self, agent: str | Sequence[str], url: str | URLLike
@@ -237,19 +281,7 @@ class RobotsTxt:
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """The groups as written in the file, not merged."""
-        return tuple(
-            Group(
-                tokens=tuple(token for token, _ in section.agents),
-                rules=tuple(map(rule_of, records.rules())),
-                line=section.lines_before + 1,
-                crawl_delay=first_crawl_delay(records.rates),
-                request_rate=first_request_rate(records.rates),
-                other_lines=_other_lines(records.others),
-            )
-            for section, records in zip(
-                self._outline.sections, self._records[1:], strict=True
-            )
-        )
+        return tuple(map(_group, self._outline.sections, self._records[1:]))
 
     @cached_property
     def other_lines(self) -> tuple[OtherLine, ...]:
@@ -261,14 +293,12 @@ class RobotsTxt:
     @cached_property
     def lines(self) -> tuple[Line, ...]:
         """All lines that were read, with their kinds."""
-        from robotsgate.robotstxt._lint import lines  # noqa: PLC0415 (slow to import)
-
         return lines(self._text, self._grammar)
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Problems that the file's author may want to know about, in line order."""
-        from robotsgate.robotstxt._diagnose import diagnostics  # noqa: PLC0415 (as above)
+        from robotsgate.robotstxt._lint import diagnostics  # noqa: PLC0415 (slow to import)
 
         return diagnostics(
             self._outline,
@@ -324,14 +354,14 @@ class RobotsTxt:
                 )
                 if not rates and not usage_lines:
                     return AgentRules(group=token, rules=rules, usage_lines=of_all)
-                valid = [*below_agent_lines(rates, sections)]
-                own = [*below_agent_lines(usage_lines, sections)]
+                delay, rate = first_rates(_below_agent_lines(rates, sections))
+                own = [*_below_agent_lines(usage_lines, sections)]
                 return AgentRules(
                     group=token,
                     rules=rules,
-                    crawl_delay=first_crawl_delay(valid),
-                    request_rate=first_request_rate(valid),
-                    usage_lines=with_own_lines(of_all, own),
+                    crawl_delay=delay,
+                    request_rate=rate,
+                    usage_lines=_with_own_lines(of_all, own),
                 )
         rules = RuleSet(implied=self._grammar.implied)
         return AgentRules(group=None, rules=rules, usage_lines=of_all)
@@ -342,7 +372,7 @@ class RobotsTxt:
         Content-Usage is left out, because it is a rule within a group.
         """
         outside = self._outline.outside
-        if not (outside.end and may_state_usage(self._outline.text[: outside.end])):
+        if not _may_state_usage(lower(self._outline.text[: outside.end])):
             return ()  # nearly all files; parsing would take longer
         records = read(
             self._outline, [outside], self._grammar, others=USAGE_FIELDS_OF_ALL
@@ -358,7 +388,7 @@ class RobotsTxt:
         if known is None:
             records = read(self._outline, sections, self._grammar, others=USAGE_FIELDS)
             rules = RuleSet(
-                *spelt_rules(records, self._grammar),
+                *_spelt_rules(records, self._grammar),
                 implied=self._grammar.implied,
             )
             known = rules, records.rates, records.others
@@ -385,6 +415,18 @@ def _text_of(body: bytes, grammar: Grammar) -> str:
     return text
 
 
+def _may_state_usage(text: str) -> bool:
+    """Whether a line of lower-case `text` may start with a field for all agents."""
+    for field in USAGE_FIELDS_OF_ALL:
+        at = text.find(field)
+        while at >= 0:
+            before = text[max(0, at - _LONGEST_INDENT) : at]
+            if not before.rpartition("\n")[2].strip():
+                return True
+            at = text.find(field, at + 1)
+    return False
+
+
 def _bytes_of(body: object) -> bytes:
     if type(body) is bytes:
         return body
@@ -395,8 +437,83 @@ def _bytes_of(body: object) -> bytes:
     raise TypeError(f"expected the body to be bytes or str, got {type(body).__name__}")
 
 
+def _group(section: Section, records: Records) -> Group:
+    delay, rate = first_rates(records.rates)
+    return Group(
+        tokens=tuple(token for token, _ in section.agents),
+        rules=tuple(map(_rule_of, records.rules())),
+        line=section.lines_before + 1,
+        crawl_delay=delay,
+        request_rate=rate,
+        other_lines=_other_lines(records.others),
+    )
+
+
 def _other_lines(raw: Iterable[Other]) -> tuple[OtherLine, ...]:
     return tuple(
         OtherLine(field=readable(key), value=readable(value), line=line)
         for key, value, line in raw
     )
+
+
+def _rule_of(raw: tuple[str, bool, int]) -> Rule:
+    """The `Rule` for one tuple from `RuleSet.as_written` or `Records.rules`."""
+    written, is_allow, line = raw
+    kind = RuleKind.ALLOW if is_allow else RuleKind.DISALLOW
+    return Rule(kind=kind, pattern=readable(written), line=line)
+
+
+def _spelt_rules(records: Records, grammar: Grammar) -> tuple[RuleLines, RuleLines]:
+    """The disallow and allow rules in `records`, normalized the same way as targets."""
+    disallows = _spelt_lines(records.disallows, records.disallow_lines, grammar)
+    allows = _spelt_lines(records.allows, records.allow_lines, grammar)
+    folders = grammar.folders(allows.patterns)
+    return disallows, _with_more(allows, folders) if folders else allows
+
+
+def _below_agent_lines(
+    records: Sequence[_Record], sections: Sequence[tuple[Section, int]]
+) -> Iterator[_Record]:
+    """The records that follow the agent's user-agent line in the same section."""
+    ends = [*(section.lines_before for section, _ in sections[1:]), math.inf]
+    for (_, agent_line), end in zip(sections, ends, strict=True):
+        index = bisect_right(records, agent_line, key=itemgetter(2))
+        while index < len(records) and records[index][2] <= end:
+            yield records[index]
+            index += 1
+
+
+def _spelt_lines(written: list[str], lines: list[int], grammar: Grammar) -> RuleLines:
+    if not written:
+        return NO_RULES
+    joined = "\n".join(written)
+    spelt = grammar.spelling(joined)
+    patterns = written
+    if spelt != joined:
+        patterns = [
+            text if text == pattern else pattern  # share one string
+            for text, pattern in zip(written, spelt.split("\n"), strict=True)
+        ]
+    return RuleLines(patterns, lines, written)
+
+
+def _with_more(rules: RuleLines, more: Sequence[tuple[int, str]]) -> RuleLines:
+    """`rules` with each pattern in `more` inserted after the rule at its index."""
+    rows = [
+        *zip(*rules, strict=True),
+        *((text, rules.lines[number], rules.written[number]) for number, text in more),
+    ]
+    rows.sort(key=itemgetter(1))
+    return RuleLines(*map(list, zip(*rows, strict=True)))
+
+
+def _with_own_lines(of_all: Iterable[Other], own: Sequence[Other]) -> tuple[Other, ...]:
+    """All lines for an agent: the lines for all agents, followed by its own.
+
+    An agent's own licenses replace the licenses for all agents (RSL 1.0 §4.4).
+    """
+    has_license = any(
+        field == LICENSE and is_absolute_url(value) for field, value, _ in own
+    )
+    kept = [one for one in of_all if not (has_license and one[0] == LICENSE)]
+    return (*kept, *own)

@@ -21,16 +21,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from robotsgate.robotstxt._dialect import readable
 from robotsgate.robotstxt._headers import headers_named
+from robotsgate.robotstxt._matcher import IndexedTarget
 from robotsgate.robotstxt._model import JSONValue, as_json
-from robotsgate.robotstxt._octets import readable
-from robotsgate.robotstxt._pattern import IndexedTarget
-from robotsgate.robotstxt._records import is_absolute_url
-from robotsgate.robotstxt._usage_lines import (
+from robotsgate.robotstxt._parser import (
     CONTENT_SIGNAL,
     CONTENT_USAGE,
     LICENSE,
     USAGE_FIELDS,
+    is_absolute_url,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.robotstxt._headers import HeadersLike
-    from robotsgate.robotstxt._records import Other
+    from robotsgate.robotstxt._parser import Other
 
 
 class Preference(enum.Enum):
