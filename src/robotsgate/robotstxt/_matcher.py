@@ -39,7 +39,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 ROBOTS_TXT_PATH = "/robots.txt"
@@ -440,8 +440,8 @@ def _telling_part(pattern: str) -> str:
     return start
 
 
-def matches(pattern: str, target: str) -> bool:
-    """Whether `pattern` matches `target`.
+def matches(pattern: str, target: str, index: IndexedTarget | None = None) -> bool:
+    """Whether `pattern` matches `target`; pass its `index` if searching it may be slow.
 
     Each part is matched at its first occurrence, because a later one would leave less
     room for the following parts.
@@ -450,16 +450,21 @@ def matches(pattern: str, target: str) -> bool:
     has_end = pattern.endswith("$")
     if not others:
         return target == start if has_end else target.startswith(start)
-    if not target.startswith(start):
-        return False
     end = others.pop() if has_end else ""
+    if not target.startswith(start) or (has_end and not target.endswith(end)):
+        return False
+    find: Callable[[str, int], int] = target.find
+    if index is not None:
+        if not index.may_contain(others):
+            return False
+        find = index.find
     position = len(start)
     for part in others:
-        position = target.find(part, position)
+        position = find(part, position)
         if position < 0:
             return False
         position += len(part)
-    return len(target) - len(end) >= position and target.endswith(end)
+    return len(target) - len(end) >= position
 
 
 class IndexedTarget:
@@ -474,35 +479,21 @@ class IndexedTarget:
 
     def matches(self, pattern: str) -> bool:
         """Like the function `matches`."""
-        target = self._target
-        has_end = pattern.endswith("$")
         # A quick check that excludes most rules in a hostile file.
-        final = "" if has_end else pattern[pattern.rfind("*") + 1 :]
+        final = "" if pattern[-1:] == "$" else pattern[pattern.rfind("*") + 1 :]
         if self._latest_start(final) < 0:
             return False
-        if len(pattern) - pattern.count("*") - 1 > len(target):
-            return False
-        start, *others = _parts(pattern)
-        if not others:
-            return target == start if has_end else target.startswith(start)
-        end = others.pop() if has_end else ""
-        if not (target.startswith(start) and target.endswith(end)):
-            return False
-        latest = []
-        for part in others:
-            last = self._latest_start(part)
-            if last < 0:
-                return False
-            latest.append(last)
-        position = len(start)
-        for part, last in zip(others, latest, strict=True):
-            if last < position:
-                return False
-            position = self._searched.find(part, position)
-            if position < 0:
-                return False
-            position += len(part)
-        return len(target) - len(end) >= position
+        is_longer = len(pattern) - pattern.count("*") - 1 > len(self._target)
+        return not is_longer and matches(pattern, self._target, self)
+
+    def may_contain(self, parts: list[str]) -> bool:
+        """Whether each of `parts` may occur in the target, in any order."""
+        return all(self._latest_start(part) >= 0 for part in parts)
+
+    def find(self, part: str, position: int) -> int:
+        """The first index of `part` from `position`; -1 if it does not occur there."""
+        is_too_early = self._latest_start(part) < position
+        return -1 if is_too_early else self._searched.find(part, position)
 
     def _latest_start(self, part: str) -> int:
         """The last index where `part` may start; negative if it does not occur."""
