@@ -183,8 +183,7 @@ def read(
     """
     result = Records()
     white_space = grammar.white_space
-    disallow, allow, user_agent = LineKind.DISALLOW, LineKind.ALLOW, LineKind.USER_AGENT
-    unwanted = LineKind.OTHER
+    disallow, allow, other = LineKind.DISALLOW, LineKind.ALLOW, LineKind.OTHER
     # Unknown fields are added as spelt in the file, because most occur repeatedly.
     fields: dict[str, LineKind | str] = {**FREQUENT_SPELLINGS}
     for section in sections:
@@ -197,7 +196,7 @@ def read(
             if kind is None or not colon:
                 name, value = split_record(line, grammar)
                 kind = grammar.field(name)
-                if kind is unwanted and name and (others is None or name in others):
+                if kind is other and name and (others is None or name in others):
                     kind = name
                 if colon:
                     fields[key] = kind
@@ -207,7 +206,7 @@ def read(
             elif kind is allow:
                 result.allows.append(value.strip(white_space))
                 result.allow_lines.append(number)
-            elif kind is not user_agent and kind is not unwanted:
+            elif kind is not other and kind is not LineKind.USER_AGENT:
                 _note(kind, value.strip(white_space), number, result)
     return result
 

@@ -105,14 +105,15 @@ class UsagePreferences(JSONValue):
         }
 
 
-_HEADERS = (CONTENT_USAGE, CONTENT_SIGNAL)
+_Vocabulary = dict[str, dict[str, Preference]]
+"""The values of each category."""
 
 _Y_OR_N = {"y": Preference.ALLOW, "n": Preference.DISALLOW}
-_USAGES = {"train-ai": _Y_OR_N, "search": _Y_OR_N}
+_USAGES: _Vocabulary = {"train-ai": _Y_OR_N, "search": _Y_OR_N}
 _WHITE_SPACE = re.compile("[ \t]")
 
 _YES_OR_NO = {"yes": Preference.ALLOW, "no": Preference.DISALLOW}
-_SIGNALS = {
+_SIGNALS: _Vocabulary = {
     "search": _YES_OR_NO,
     "ai-input": _YES_OR_NO,
     "ai-train": _YES_OR_NO,
@@ -148,19 +149,16 @@ def usage_preferences(
     values: Mapping[str, list[tuple[str, int]]] = {name: [] for name in USAGE_FIELDS}
     for field, value, line in lines:
         values[field].append((value, line))
-    usages: Sequence[Statement] = ()
-    signals: Sequence[Statement] = ()
-    named = headers_named(headers or (), _HEADERS)
+    usages: list[Statement] = []
+    signals: list[Statement] = []
+    named = headers_named(headers or (), (CONTENT_USAGE, CONTENT_SIGNAL))
     if allowed:
-        usages = [
-            statement
-            for target in readings
-            for statement in _in_rules(values[CONTENT_USAGE], target, grammar)
-        ]
-        in_headers = [value for name, value in named if name == CONTENT_USAGE]
-        usages += _in_headers(in_headers) if in_headers else ()
+        for target in readings:
+            usages += _in_rules(values[CONTENT_USAGE], target, grammar)
+        usages += _in_headers([value for name, value in named if name == CONTENT_USAGE])
         sent = ((value, None) for name, value in named if name == CONTENT_SIGNAL)
-        signals = _signals([*values[CONTENT_SIGNAL], *sent])
+        for value, place in (*values[CONTENT_SIGNAL], *sent):
+            signals += _statements(_signal_members(value), _SIGNALS, place)
     urls = dict.fromkeys(readable(value) for value, _ in values[LICENSE])
     return UsagePreferences(
         content_usage=_most_restrictive(usages, _USAGES),
@@ -188,7 +186,7 @@ def states_preference(field: str, value: str) -> bool:
 
 def _in_rules(
     rules: Iterable[tuple[str, int]], target: str, grammar: Grammar
-) -> list[Statement]:
+) -> Iterator[Statement]:
     """The statements in the rules with the longest path that matches `target`.
 
     If several matching paths are equally long, all are used (attach-05 §3.1).
@@ -205,17 +203,15 @@ def _in_rules(
             longest = len(pattern)
             dictionaries.clear()
         dictionaries.append((dictionary, line))
-    return [
-        statement
-        for dictionary, line in dictionaries
-        for statement in _statements(dictionary.encode("latin-1"), line)
-    ]
+    for dictionary, line in dictionaries:
+        yield from _statements(_members(dictionary.encode("latin-1")), _USAGES, line)
 
 
-def _in_headers(values: Iterable[str]) -> list[Statement]:
+def _in_headers(values: Sequence[str]) -> Iterator[Statement]:
     """The statements in a response's Content-Usage headers (attach-05 §2)."""
-    joined = ", ".join(values).strip(" \t")
-    return _statements(joined.encode("utf-8", "surrogatepass"), None)
+    if values:
+        dictionary = ", ".join(values).strip(" \t").encode("utf-8", "surrogatepass")
+        yield from _statements(_members(dictionary), _USAGES, None)
 
 
 def _path_and_dictionary(value: str) -> tuple[str, str]:
@@ -226,16 +222,14 @@ def _path_and_dictionary(value: str) -> tuple[str, str]:
     return path, "".join(rest).lstrip(" \t")
 
 
-def _statements(dictionary: bytes, line: int | None) -> list[Statement]:
-    """The statements in a dictionary: its members whose value is y or n.
-
-    vocab-08, "Processing Algorithm".
-    """
-    return [
-        (category, preference, line)
-        for category, word in _members(dictionary)
-        if (preference := _Y_OR_N.get(word)) is not None
-    ]
+def _statements(
+    members: Iterable[tuple[str, str]], vocabulary: _Vocabulary, line: int | None
+) -> Iterator[Statement]:
+    """The statements in the members whose category and value are in `vocabulary`."""
+    for category, word in members:
+        preference = vocabulary.get(category, {}).get(word)
+        if preference is not None:
+            yield category, preference, line
 
 
 def _members(dictionary: bytes) -> list[tuple[str, str]]:
@@ -255,16 +249,6 @@ def _members(dictionary: bytes) -> list[tuple[str, str]]:
     return [
         (category, str(value) if isinstance(value, Token) else "")
         for category, (value, _) in members.items()
-    ]
-
-
-def _signals(stated: Iterable[tuple[str, int | None]]) -> list[Statement]:
-    """The statements in Content-Signal lines and headers, given as (value, line)."""
-    return [
-        (category, preference, line)
-        for value, line in stated
-        for category, word in _signal_members(value)
-        if (preference := _SIGNALS.get(category, {}).get(word)) is not None
     ]
 
 
