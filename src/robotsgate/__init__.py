@@ -82,8 +82,8 @@ if TYPE_CHECKING:
     from robotsgate.stores.memory import MemoryStore as MemoryStore
     from robotsgate.stores.redis import RedisStore as RedisStore
     from robotsgate.stores.sqlite import SQLiteStore as SQLiteStore
-    from robotsgate.urls._origin import Origin as Origin
-    from robotsgate.urls._origin import URLLike as URLLike
+    from robotsgate.urls._url import Origin as Origin
+    from robotsgate.urls._url import URLLike as URLLike
 
 _NAMES = {
     "_clock": "Clock SystemClock",
@@ -117,7 +117,7 @@ _NAMES = {
     "stores._url": "open_store",
     "stores.memory": "MemoryStore",
     "stores.sqlite": "SQLiteStore",
-    "urls._origin": "Origin URLLike",
+    "urls._url": "Origin URLLike",
 }
 # Names that need the redis extra are not in `__all__`, so that `import *` works without
 # it.

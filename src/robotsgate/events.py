@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from robotsgate.robotstxt._model import JSONValue
-from robotsgate.urls._origin import without_userinfo
+from robotsgate.urls._url import without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from robotsgate.caching._hops import Hops
 from robotsgate.caching._policy import Policy
-from robotsgate.urls._origin import Origin
+from robotsgate.urls._url import Origin
 from tests.tables import cases
 
 from .builders import ORIGIN

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from robotsgate import Dialect, Reason, RobotsChecker, RobotsTxt
 from robotsgate.testing import FakeSite, ManualClock
-from robotsgate.urls._origin import split_url
-from robotsgate.urls._path import readings
+from robotsgate.urls._url import readings, split_url
 
 from .builders import AGENT, answered_at_once, checker_of
 

@@ -12,7 +12,7 @@ from robotsgate.caching._policy import Policy
 from robotsgate.fetching._fetcher import OwnFetch
 from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
 from robotsgate.fetching._threads import DaemonThreads
-from robotsgate.urls._origin import Origin
+from robotsgate.urls._url import Origin
 
 if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome

@@ -19,7 +19,7 @@ from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.caching._policy import Policy
 from robotsgate.fetching import _exchange
 from robotsgate.fetching._fetcher import OwnFetch
-from robotsgate.urls._origin import Origin
+from robotsgate.urls._url import Origin
 from tests.fetching.fetches import (
     PATIENCE_SECONDS,
     RULES,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from robotsgate.events import GateEvent
     from robotsgate.politeness._host_record import Pace, TurnEnd
     from robotsgate.politeness._ledger import Grant, Wait
-    from robotsgate.urls._origin import URLLike
+    from robotsgate.urls._url import URLLike
 
 DELAY = 10.0
 RULES = "Disallow: /private\n"

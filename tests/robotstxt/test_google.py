@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from robotsgate.robotstxt import Dialect, RobotsTxt
 from robotsgate.robotstxt._dialect import GOOGLE
-from robotsgate.urls._origin import split_url
+from robotsgate.urls._url import split_url
 from tests.robotstxt.strategies import BODIES
 from tests.tables import cases
 

@@ -17,7 +17,7 @@ from robotsgate.robotstxt._dialect import (
     normalised_targets,
     readable,
 )
-from robotsgate.urls._origin import split_url
+from robotsgate.urls._url import split_url
 from tests.robotstxt.reference import pattern_spelling, spelling
 from tests.tables import cases
 

@@ -10,8 +10,7 @@ import httpx
 from robotsgate import Origin
 from robotsgate.errors import InvalidURLError
 from robotsgate.robotstxt._dialect import normalised_targets
-from robotsgate.urls._origin import split_url
-from robotsgate.urls._path import readings, resolved
+from robotsgate.urls._url import readings, resolved, split_url
 
 try:
     import can_ada

@@ -29,13 +29,13 @@ from robotsgate.caching._question import (
 )
 from robotsgate.errors import InvalidURLError
 from robotsgate.robotstxt._dialect import Dialect, grammar_of, is_plain
-from robotsgate.urls._origin import (
+from robotsgate.urls._url import (
     Origin,
     is_url_like,
     split_url,
+    target_of,
     without_userinfo,
 )
-from robotsgate.urls._path import target_of
 
 if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._matcher import RuleSet
     from robotsgate.robotstxt._robots_txt import RobotsTxt
     from robotsgate.robotstxt._usage_preferences import UsagePreferences
-    from robotsgate.urls._origin import URLLike
+    from robotsgate.urls._url import URLLike
 
 _OK = 200
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from robotsgate.caching._policy import Policy
     from robotsgate.robotstxt._headers import HeadersLike
-    from robotsgate.urls._origin import Origin
+    from robotsgate.urls._url import Origin
 
 
 @dataclass(frozen=True, slots=True)

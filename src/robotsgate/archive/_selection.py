@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from robotsgate.caching._access_result import access_result, is_wall
 from robotsgate.caching._outcome import AccessResult, Outcome
 from robotsgate.caching._policy import Policy
-from robotsgate.urls._redirect import is_redirect
+from robotsgate.urls._url import is_redirect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,13 +12,13 @@ from robotsgate.caching._coding import CodingError, file_in
 from robotsgate.caching._freshness import CACHING_HEADERS
 from robotsgate.caching._outcome import FailureKind, Outcome, fault
 from robotsgate.robotstxt._headers import header_values, headers_named
-from robotsgate.urls._redirect import RedirectError, next_hop
+from robotsgate.urls._url import RedirectError, next_hop
 
 if TYPE_CHECKING:
     from robotsgate.caching._outcome import Redirects
     from robotsgate.caching._policy import Policy
     from robotsgate.robotstxt._headers import HeadersLike
-    from robotsgate.urls._origin import Origin
+    from robotsgate.urls._url import Origin
 
 # The headers that tell where a body ends, even if the connection is lost.
 _ENDS = frozenset({"content-length", "transfer-encoding"})

@@ -16,7 +16,7 @@ from robotsgate.caching._in_force import Effect
 from robotsgate.caching._standing import RULES_WITHOUT_FILE, Standing, StandingFor
 from robotsgate.robotstxt._matcher import ROBOTS_TXT_PATH
 from robotsgate.robotstxt._robots_txt import MAX_KNOWN_AGENTS, RobotsTxt
-from robotsgate.urls._origin import Origin
+from robotsgate.urls._url import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable

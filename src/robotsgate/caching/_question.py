@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from robotsgate.caching._policy import Policy
 from robotsgate.robotstxt._product_token import product_tokens
-from robotsgate.urls._origin import Origin, split_url, without_userinfo
+from robotsgate.urls._url import Origin, split_url, without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from robotsgate.robotstxt._dialect import Grammar
     from robotsgate.robotstxt._product_token import ProductToken
-    from robotsgate.urls._origin import URLLike
+    from robotsgate.urls._url import URLLike
 
 AgentName = str | tuple[str, ...]
 

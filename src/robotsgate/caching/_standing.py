@@ -11,8 +11,7 @@ from robotsgate.caching._in_force import Effect, explain, in_force
 from robotsgate.caching._verdict import Reason
 from robotsgate.robotstxt._matcher import RuleLines, RuleSet
 from robotsgate.robotstxt._robots_txt import AgentRules
-from robotsgate.urls._origin import shown_url
-from robotsgate.urls._path import decisive
+from robotsgate.urls._url import decisive, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

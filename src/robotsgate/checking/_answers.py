@@ -17,7 +17,7 @@ from robotsgate.caching._in_force import Effect
 from robotsgate.caching._question import Question
 from robotsgate.checking._reporting import LOGGER
 from robotsgate.robotstxt._dialect import UNLESS_PLAIN_CHANGED
-from robotsgate.urls._path import has_readings, target_of
+from robotsgate.urls._url import has_readings, target_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._headers import HeadersLike
     from robotsgate.robotstxt._robots_txt import AgentRules, RobotsTxt
     from robotsgate.robotstxt._usage_preferences import UsagePreferences
-    from robotsgate.urls._origin import Origin, URLLike
+    from robotsgate.urls._url import Origin, URLLike
 
 _Result = TypeVar("_Result")
 

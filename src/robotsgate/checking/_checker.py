@@ -35,7 +35,7 @@ from robotsgate.robotstxt._dialect import Dialect, grammar_of
 from robotsgate.robotstxt._parser import absolute_sitemaps
 from robotsgate.stores._url import open_store
 from robotsgate.stores.memory import MemoryStore
-from robotsgate.urls._origin import Origin
+from robotsgate.urls._url import Origin
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._robots_txt import RobotsTxt
     from robotsgate.robotstxt._usage_preferences import UsagePreferences
     from robotsgate.stores._base import Store
-    from robotsgate.urls._origin import URLLike
+    from robotsgate.urls._url import URLLike
 
 
 class RobotsChecker:

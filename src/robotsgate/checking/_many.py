@@ -14,7 +14,7 @@ import anyio.lowlevel
 from robotsgate.caching._question import Agent, Question
 from robotsgate.checking._in_order import InOrder, LoopTurns
 from robotsgate.errors import InvalidURLError, UnsupportedError
-from robotsgate.urls._origin import Origin, URLLike, is_url_like
+from robotsgate.urls._url import Origin, URLLike, is_url_like
 
 if TYPE_CHECKING:
     from collections.abc import (

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from robotsgate.checking._own_attempts import OwnAttempts, Pause
     from robotsgate.checking._reporting import Reporter
     from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
-    from robotsgate.urls._origin import Origin
+    from robotsgate.urls._url import Origin
 
 # The intervals at which to poll the store while another process fetches. Most fetches
 # take less than a second.

@@ -9,7 +9,7 @@ from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from robotsgate.caching._verdict import Reason
-from robotsgate.urls._origin import shown_url
+from robotsgate.urls._url import shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable

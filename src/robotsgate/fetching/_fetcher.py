@@ -20,7 +20,7 @@ import anyio
 from robotsgate.caching._address_guard import GuardRules
 from robotsgate.errors import InvalidURLError, RobotsError
 from robotsgate.robotstxt._matcher import ROBOTS_TXT_PATH
-from robotsgate.urls._origin import DEFAULT_PORTS, Origin, split_url
+from robotsgate.urls._url import DEFAULT_PORTS, Origin, split_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

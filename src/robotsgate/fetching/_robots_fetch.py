@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._policy import Policy
     from robotsgate.fetching._fetcher import FetchedResponse, Fetcher
-    from robotsgate.urls._origin import Origin
+    from robotsgate.urls._url import Origin
 
 _LOGGER = logging.getLogger("robotsgate.fetching")
 

@@ -31,7 +31,7 @@ from robotsgate.politeness._schedule import (
 from robotsgate.politeness._turns import Claim, Turn, Turns
 from robotsgate.politeness._work import Work
 from robotsgate.robotstxt._model import JSONValue
-from robotsgate.urls._origin import Origin
+from robotsgate.urls._url import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from robotsgate.events import GateEvent
     from robotsgate.politeness._host_record import HostState
     from robotsgate.politeness._ledger import Ledger
-    from robotsgate.urls._origin import URLLike
+    from robotsgate.urls._url import URLLike
 
 _LOGGER = logging.getLogger("robotsgate.politeness")
 _LEDGER_METHODS = ("start", "end", "peek", "aclose")

@@ -19,7 +19,7 @@ import anyio
 if TYPE_CHECKING:
     from robotsgate._clock import Clock
     from robotsgate.caching._standing import Standing
-    from robotsgate.urls._origin import URLLike
+    from robotsgate.urls._url import URLLike
 
 # A heap with more entries per host than this contains mostly obsolete ones.
 _ENTRIES_OF_A_HOST = 2

@@ -24,7 +24,7 @@ from robotsgate.errors import TurnNotInTimeError
 from robotsgate.events import DelayClamped, HostBlocked
 from robotsgate.politeness._host_record import TurnEnd, pace_of, stated_delay
 from robotsgate.politeness._ledger import Grant
-from robotsgate.urls._origin import split_url
+from robotsgate.urls._url import split_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from robotsgate.politeness._host_record import Pace
     from robotsgate.politeness._ledger import Ledger, LedgerStatus, Wait
     from robotsgate.robotstxt._model import RequestRate
-    from robotsgate.urls._origin import URLLike
+    from robotsgate.urls._url import URLLike
 
 _LOGGER = logging.getLogger("robotsgate.politeness")
 

@@ -31,7 +31,7 @@ from robotsgate.caching._question import Question
 from robotsgate.caching._verdict import DisallowedError
 from robotsgate.politeness._host_record import NEVER, TurnEnd
 from robotsgate.politeness._hosts import Place
-from robotsgate.urls._origin import Origin
+from robotsgate.urls._url import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from robotsgate.checking._renewal import Renewals
     from robotsgate.politeness._hosts import Hosts, Queues
     from robotsgate.politeness._ledger import Grant
-    from robotsgate.urls._origin import URLLike
+    from robotsgate.urls._url import URLLike
 
     _Then = Callable[[Standing | None], object]
 

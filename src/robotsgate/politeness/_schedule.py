@@ -19,7 +19,7 @@ import anyio
 from robotsgate.checking._in_order import LoopTurns, read_all
 from robotsgate.errors import InvalidURLError
 from robotsgate.events import HostSkipped
-from robotsgate.urls._origin import Origin, is_url_like
+from robotsgate.urls._url import Origin, is_url_like
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from robotsgate._flights import Flights
     from robotsgate.politeness._turns import Turn
     from robotsgate.politeness._work import MaybeURL, Work
-    from robotsgate.urls._origin import URLLike
+    from robotsgate.urls._url import URLLike
 
     NextURL = Callable[[str], MaybeURL | Awaitable[MaybeURL]]
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from robotsgate.politeness._hosts import Hosts
     from robotsgate.politeness._ledger import Grant, Ledger
     from robotsgate.politeness._permissions import Permission
-    from robotsgate.urls._origin import URLLike
+    from robotsgate.urls._url import URLLike
 
 _SAYS_NOTHING = (DisallowedError, TurnNotInTimeError)
 

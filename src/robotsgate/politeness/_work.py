@@ -33,7 +33,7 @@ from robotsgate.events import URLSkipped, WindowFilled
 from robotsgate.politeness._host_queue import HostAtWork, HostQueue, State
 from robotsgate.politeness._host_record import SHORTEST_WAIT_FOR_PLACE
 from robotsgate.politeness._turns import Claim, Turn
-from robotsgate.urls._origin import Origin
+from robotsgate.urls._url import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from robotsgate.events import GateEvent
     from robotsgate.politeness._hosts import Hosts
     from robotsgate.politeness._turns import Turns
-    from robotsgate.urls._origin import URLLike
+    from robotsgate.urls._url import URLLike
 
     MaybeURL = str | URLLike | None
 

@@ -26,13 +26,12 @@ from robotsgate.robotstxt._product_token import (
     is_browser_like,
     product_tokens,
 )
-from robotsgate.urls._origin import target_in
-from robotsgate.urls._path import TAB_AND_LINE_ENDS, has_readings, readings
+from robotsgate.urls._url import TAB_AND_LINE_ENDS, has_readings, readings, target_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from robotsgate.urls._origin import URLLike
+    from robotsgate.urls._url import URLLike
 
 
 class Dialect(enum.Enum):

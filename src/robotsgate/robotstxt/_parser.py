@@ -23,8 +23,7 @@ from robotsgate.robotstxt._dialect import (
     wide_encoding,
 )
 from robotsgate.robotstxt._model import Line, LineKind, RequestRate
-from robotsgate.urls._origin import Origin
-from robotsgate.urls._redirect import absolute_url
+from robotsgate.urls._url import Origin, absolute_url
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

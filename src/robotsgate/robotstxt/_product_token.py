@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import NewType
 
 from robotsgate.errors import InvalidProductTokenError
-from robotsgate.urls._origin import without_userinfo
+from robotsgate.urls._url import without_userinfo
 
 ProductToken = NewType("ProductToken", str)
 """A lower-case product token, or "*" for all agents."""

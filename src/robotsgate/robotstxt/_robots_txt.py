@@ -32,7 +32,7 @@ from robotsgate.robotstxt._parser import (
     outline,
     read,
 )
-from robotsgate.urls._path import decisive
+from robotsgate.urls._url import decisive
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._model import Line, RequestRate
     from robotsgate.robotstxt._parser import Other, Rate, Records, Section
     from robotsgate.robotstxt._usage_preferences import UsagePreferences
-    from robotsgate.urls._origin import URLLike
+    from robotsgate.urls._url import URLLike
 
 _Record = TypeVar("_Record", "Rate", "Other")
 

@@ -1,12 +1,22 @@
-"""Splits a URL into the origin that clients connect to and the request target.
+"""Splits a URL, tells how its path may be read, and resolves redirects.
 
-Follows the WHATWG URL Standard for http, https and ftp wherever clients do (tabs, IPv4
-numbers, IDNA). Otherwise, a crawler could connect to one host but apply another host's
-rules. It is stricter than the standard in three ways: exactly two slashes must come
-before the host, the host must not be empty, and there must be no backslash before the
-path, because clients interpret backslashes differently. A trailing dot in a host name
-is dropped. The origin is defined in RFC 9309 §2.3 and RFC 6454 §4. This module must
-never import a network library: names are not resolved here.
+**Origin and target.** Follows the WHATWG URL Standard for http, https and ftp wherever
+clients do (tabs, IPv4 numbers, IDNA). Otherwise, a crawler could connect to one host
+but apply another host's rules. It is stricter than the standard in three ways: exactly
+two slashes must come before the host, the host must not be empty, and there must be no
+backslash before the path, because clients interpret backslashes differently. A trailing
+dot in a host name is dropped. The origin is defined in RFC 9309 §2.3 and RFC 6454 §4.
+
+**Readings.** Dot segments may be resolved by the client or by the server, and clients
+and servers differ in the spellings they resolve and in what a backslash means. Some
+clients follow the WHATWG URL Standard; others send the path unchanged and let the
+server resolve it. So a path with dot segments or backslashes has several readings, and
+is allowed only if every reading is.
+
+**Redirects** (RFC 9110 §10.2.2). httpx's redirect handling is not used: it reads the
+entire body, raises on some Locations, and follows redirects to other schemes.
+
+This module must never import a network library: names are not resolved here.
 """
 
 from __future__ import annotations
@@ -14,11 +24,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Protocol, Self
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Protocol, Self
 
 from robotsgate._numbers import whole_number
 from robotsgate.errors import InvalidURLError
-from robotsgate.urls._path import C0_AND_SPACE, TAB_AND_LINE_ENDS, target_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+_BACKSLASH = "\\"
+_DOT_SEGMENT = re.compile(r"(?<=/)(?:\.|%2e){1,2}(?=/|$)", re.IGNORECASE)
+_DOTS_OR_BACKSLASH = re.compile(r"\\|/(?:\.|%2e){1,2}(?:[/?]|$)", re.IGNORECASE)
+C0_AND_SPACE = "".join(map(chr, range(0x21)))
+TAB_AND_LINE_ENDS = dict.fromkeys(map(ord, "\t\r\n"))
 
 DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21}
 
@@ -55,6 +74,15 @@ _USERINFO = re.compile(
 
 # The links on a page, or in a crawl at any one time, lead to few origins.
 _KEPT_ORIGINS = 128
+
+_MAX_LOCATION_LENGTH = 16_384
+
+_SCHEMES = frozenset({"http", "https"})
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+
+# The characters besides letters and digits that the WHATWG URL Standard does not escape
+# in paths and queries.
+_SENT_AS_IT_IS = "!$%&'()*+,-./:;=?@[\\]_|~"
 
 
 class URLLike(Protocol):
@@ -145,6 +173,170 @@ def target_in(url: str | URLLike) -> str:
     return split_url(url)[1]
 
 
+def target_of(rest: str) -> str:
+    """The path and query in `rest`, the part of a URL after its authority.
+
+    `rest` starts with "/". Like clients, this drops the fragment, tabs and line breaks.
+    """
+    if not rest.isprintable() or rest.endswith(" "):
+        rest = rest.rstrip(C0_AND_SPACE).translate(TAB_AND_LINE_ENDS)
+    return rest[: rest.index("#")] if "#" in rest else rest
+
+
+def has_readings(target: str) -> bool:
+    """Whether `target` may have several readings; fast for targets with only one."""
+    has_escape = "%2e" in target or "%2E" in target
+    if not (has_escape or "/." in target or _BACKSLASH in target):
+        return False
+    return _DOTS_OR_BACKSLASH.search(target) is not None
+
+
+def readings(target: str) -> tuple[str, ...]:
+    """All readings of `target` (path and query), starting with `target` itself.
+
+    Each spelling of dot segments may be resolved or not; a backslash may stay, become a
+    slash, or be escaped. The readings of a reading are included, because a client may
+    change the path, and then the server may change it again.
+    """
+    if not has_readings(target):
+        return (target,)
+    path, question, query = target.partition("?")
+    paths = dict.fromkeys(_resolutions(path))
+    if _BACKSLASH in path:
+        for one in [*paths]:
+            paths |= dict.fromkeys(_resolutions(one.replace(_BACKSLASH, "/")))
+            paths[one.replace(_BACKSLASH, "%5C")] = None
+    return tuple([f"{one}{question}{query}" for one in paths])
+
+
+def decisive(readings: Sequence[str], allows: Callable[[str], bool]) -> str:
+    """The first reading that is not allowed; if all are allowed, the first one."""
+    return next((one for one in readings if not allows(one)), readings[0])
+
+
+def resolved(target: str) -> str:
+    """`target` as browsers send it, without backslashes or dot segments."""
+    path, question, query = target.partition("?")
+    path = _with_literal_dots(path.replace(_BACKSLASH, "/"))
+    return f"{_without_dots(path)}{question}{query}"
+
+
+class RedirectError(ValueError):
+    """A redirect without a usable Location."""
+
+
+def is_redirect(status: int) -> bool:
+    """Whether `status` is a 3xx other than 304, which answers a conditional request."""
+    return 300 <= status <= 399 and status != HTTPStatus.NOT_MODIFIED  # noqa: PLR2004
+
+
+def next_hop(
+    url: str, status: int, locations: Iterable[str]
+) -> tuple[Origin, str] | None:
+    """The origin and URL of the next GET; `None` if the response does not redirect.
+
+    Args:
+        url: the URL of the response.
+        status: its status. Any 3xx except 304 redirects, even one that is not
+            understood (RFC 9110 §15.4).
+        locations: the values of its Location headers.
+
+    Raises:
+        RedirectError: there is no Location, or several different ones, or it is invalid
+            or has a scheme other than http and https.
+    """
+    if not is_redirect(status):
+        return None
+    values = set(locations)
+    if len(values) > 1:
+        raise RedirectError(f"a redirect with {len(values)} different Location headers")
+    location = next(iter(values), "").strip(" \t")
+    if not location:
+        raise RedirectError("a redirect without a Location")
+    if len(location) > _MAX_LOCATION_LENGTH:
+        raise RedirectError(f"a redirect to a Location of {len(location)} characters")
+    if not location.isprintable():
+        raise RedirectError("a redirect to a Location with control characters")
+    absolute = absolute_url(url, location)
+    scheme = absolute.partition(":")[0].lower()
+    if scheme not in _SCHEMES:
+        raise RedirectError(f"a redirect to the scheme {scheme!r}")
+    try:
+        origin, target = split_url(absolute)
+    except InvalidURLError as error:
+        raise RedirectError(f"a redirect to an invalid Location: {error}") from error
+    return origin, _sent(origin, target)
+
+
+def wire_url(url: str | URLLike) -> str:
+    """`url` as sent to a server: in ASCII, without userinfo, fragment or dot segments.
+
+    Raises:
+        InvalidURLError: as for `Origin.from_url`.
+    """
+    return _sent(*split_url(url))
+
+
+def absolute_url(url: str, location: str) -> str:
+    """`location` as an absolute URL, resolved against `url` as browsers do (WHATWG).
+
+    `urllib.parse.urljoin` is not used, because it drops double slashes and a final ";".
+    Dot segments are kept.
+    """
+    scheme, _, rest = url.partition("://")
+    authority, _, old_target = rest.partition("/")
+    old_path, _, _ = old_target.partition("?")
+    path = re.split("[?#]", location, maxsplit=1)[0]
+    query = location[len(path) :]
+    path = path.replace("\\", "/")
+    own_scheme = _SCHEME.match(path)
+    if own_scheme:
+        name = own_scheme[1].lower()
+        path = path[own_scheme.end() :]
+        if name not in _SCHEMES:
+            return location
+        if name != scheme or path.startswith("//"):
+            return f"{name}://{path.lstrip('/')}{query}"
+    if path.startswith("//"):
+        return f"{scheme}://{path.lstrip('/')}{query}"
+    start = f"{scheme}://{authority}"
+    if path.startswith("/"):
+        return f"{start}{path}{query}"
+    if path:
+        folder = old_path[: old_path.rfind("/") + 1]
+        return f"{start}/{folder}{path}{query}"
+    if query.startswith("?"):
+        return f"{start}/{old_path}{query}"
+    return f"{start}/{old_target}"
+
+
+def _sent(origin: Origin, target: str) -> str:
+    from urllib.parse import quote  # noqa: PLC0415 (few robots.txt redirect)
+
+    return f"{origin}{quote(resolved(target), safe=_SENT_AS_IT_IS)}"
+
+
+def is_url_like(url: object) -> bool:
+    """Whether `url` is of a type that represents URLs, even if it is invalid."""
+    return isinstance(url, str) or (hasattr(url, "join") and not isinstance(url, bytes))
+
+
+def without_userinfo(text: str) -> str:
+    """`text` with everything before the last "@" hidden, except for a scheme."""
+    return _USERINFO.sub(r"\1<hidden>@", text)
+
+
+def shown_url(url: str | URLLike) -> str:
+    """A valid `url` without its userinfo, otherwise unchanged."""
+    text = str(url)
+    if "@" not in text:
+        return text
+    scheme, _, rest = _trimmed_url(text).partition(":")
+    authority, _ = _split_authority(rest[2:])
+    _, at, host = authority.rpartition("@")
+    return f"{scheme}://{host}{rest[2 + len(authority) :]}" if at else text
+
+
 @lru_cache(maxsize=_KEPT_ORIGINS)
 def _usual_origin(text: str) -> Origin | None:
     """The origin that `text` names, or `None` if `text` is not in the usual form."""
@@ -205,27 +397,6 @@ def _question_of_scheme(text: str) -> str:
         return ""
     is_local |= _ends_in_number(origin.host)
     return f"; did you mean {'http' if is_local else 'https'}://{text}?"
-
-
-def is_url_like(url: object) -> bool:
-    """Whether `url` is of a type that represents URLs, even if it is invalid."""
-    return isinstance(url, str) or (hasattr(url, "join") and not isinstance(url, bytes))
-
-
-def without_userinfo(text: str) -> str:
-    """`text` with everything before the last "@" hidden, except for a scheme."""
-    return _USERINFO.sub(r"\1<hidden>@", text)
-
-
-def shown_url(url: str | URLLike) -> str:
-    """A valid `url` without its userinfo, otherwise unchanged."""
-    text = str(url)
-    if "@" not in text:
-        return text
-    scheme, _, rest = _trimmed_url(text).partition(":")
-    authority, _ = _split_authority(rest[2:])
-    _, at, host = authority.rpartition("@")
-    return f"{scheme}://{host}{rest[2 + len(authority) :]}" if at else text
 
 
 def _trimmed_url(text: str) -> str:
@@ -371,3 +542,31 @@ def _ipv4_number(text: str) -> int | None:
     if len(digits) > _MAX_DIGITS_OF_AN_ADDRESS:
         return _BEYOND_ALL_ADDRESSES
     return int(digits or "0", base)
+
+
+def _resolutions(path: str) -> tuple[str, ...]:
+    """`path` unchanged, and with its dot segments resolved in every possible way."""
+    literal = _without_dots(path)
+    every = _without_dots(_with_literal_dots(path))
+    return path, literal, every, _without_dots(_with_literal_dots(literal))
+
+
+def _with_literal_dots(path: str) -> str:
+    """`path` with its escaped dot segments written as "." and ".."."""
+    return _DOT_SEGMENT.sub(lambda dots: dots[0].lower().replace("%2e", "."), path)
+
+
+def _without_dots(path: str) -> str:
+    """`path` with its "." and ".." segments resolved (RFC 3986 §5.2.4)."""
+    if "/." not in path:
+        return path
+    kept: list[str] = []
+    segments = path.split("/")
+    for segment in segments[1:]:
+        if segment == "..":
+            del kept[-1:]
+        elif segment != ".":
+            kept.append(segment)
+    if segments[-1] in {".", ".."}:
+        kept.append("")
+    return "/" + "/".join(kept)
