@@ -152,7 +152,7 @@ def says_not_found(page: bytes, *, status: int, origin: str) -> bool:
     `origin`, because an error page during an outage may also mention something that was
     not found.
     """
-    from robotsgate.page._head import first_element  # noqa: PLC0415 (rarely needed)
+    from robotsgate.page._directives import first_element  # noqa: PLC0415 (rarely needed)
 
     start = page[:BYTES_TO_READ].decode("utf-8", "replace").lower()
     beside = _WORDS_BESIDE | {str(status)}

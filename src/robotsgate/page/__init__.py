@@ -8,7 +8,6 @@ Pure: no network, no clock; the time is an argument.
 False
 """
 
-from robotsgate.page._directive import Directive
-from robotsgate.page._page_directives import PageDirectives
+from robotsgate.page._directives import Directive, PageDirectives
 
 __all__ = ["Directive", "PageDirectives"]
