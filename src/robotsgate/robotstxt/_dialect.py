@@ -243,7 +243,10 @@ class _Google(Grammar):
         )
 
     def spelling(self, values: str) -> str:
-        return with_escapes_upper(values)
+        """`values` with %xx in upper case and non-ASCII bytes encoded."""
+        if "%" not in values and values.isascii():
+            return values
+        return _with_escapes(values, _UPPER).translate(_ENCODED_OUTSIDE_ASCII)
 
     def folders(self, patterns: list[str]) -> list[tuple[int, str]]:
         """An allow rule for …/index.html also allows the folder."""
@@ -459,16 +462,6 @@ def _encoded(octets: str, safe: _Safe) -> str:
     raw = octets.encode("latin-1")
     is_encoded = raw.translate(safe.changed) == raw
     return octets if is_encoded else octets.translate(safe.encoded)
-
-
-def with_escapes_upper(octets: str) -> str:
-    """`octets` with %xx in upper case and non-ASCII bytes encoded.
-
-    Google's parser does not change patterns in any other way.
-    """
-    if "%" not in octets and octets.isascii():
-        return octets
-    return _with_escapes(octets, _UPPER).translate(_ENCODED_OUTSIDE_ASCII)
 
 
 def _with_escapes(octets: str, spellings: dict[str, str]) -> str:

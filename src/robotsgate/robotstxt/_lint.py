@@ -352,7 +352,6 @@ def _about_invisible(line: str, number: int) -> Iterator[_Told]:
 
 
 def _about_joined_lines(outline: Outline, text: str) -> Iterator[_Told]:
-    """Report lines that contain two directives."""
     alone = text.strip()
     if "\n" not in alone and len(_DIRECTIVE.findall(alone)) > 1:
         number = text[: text.find(alone)].count("\n") + 1
@@ -383,7 +382,6 @@ def _about_agents(file: _File) -> Iterator[_Told]:
 
 
 def _about_sections(file: _File) -> Iterator[_Told]:
-    """Report problems that depend on the groups."""
     agents = [*_about_agents(file)]
     cut = {one[0] for one in agents if one[2] is DiagnosticKind.CUT_PRODUCT_TOKEN}
     rules = [_rules(read, file.grammar) for read in file.records]

@@ -234,7 +234,6 @@ class RuleSet:
         return disallow, self._allows.longest(target, indexed) if has_allows else ""
 
     def is_allow(self, number: int) -> bool:
-        """Whether the rule with this number is an allow rule."""
         return number >= len(self._disallows.patterns)
 
     def as_written(self, number: int) -> tuple[str, bool, int]:
@@ -330,7 +329,6 @@ class _Side:
         return self.prefixes if is_few else None
 
     def has_match(self, target: str) -> bool:
-        """Whether any rule matches `target`."""
         if self.shortest is None:
             if target.startswith(self.prefixes):
                 return True
@@ -385,7 +383,6 @@ def _in_little_memory(lines: list[int]) -> Sequence[int]:
 
 
 def _begins_with_one(target: str, shortest: Sequence[str]) -> bool:
-    """Whether `target` starts with one of the prefixes from `_shortest`."""
     before = bisect_right(shortest, target)
     return before > 0 and target.startswith(shortest[before - 1])
 

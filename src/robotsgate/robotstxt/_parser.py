@@ -367,6 +367,5 @@ def is_usable_sitemap(url: str, origin: Origin | None = None) -> bool:
 
 
 def is_absolute_url(value: str) -> bool:
-    """Whether a sitemap's URL is absolute."""
     scheme, separator, rest = value.partition("://")
     return bool(separator and rest) and scheme.lower() in {"http", "https", "ftp"}

@@ -209,7 +209,6 @@ def _without_version(name: str) -> str:
 
 
 def _is_of_crawler(name: str) -> bool:
-    """Whether a lower-case `name` in a browser-like header is a crawler's."""
     if name in _BROWSERS or name in _NOT_NAMES:
         return False
     return not re.fullmatch(_OTHER_NOT_NAMES, name) or bool(re.search(_CRAWLS, name))

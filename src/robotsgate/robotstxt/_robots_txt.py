@@ -146,34 +146,18 @@ class RobotsTxt:
             raise ValueError(
                 f"expected max_bytes to be 0 or more, or None, got {max_bytes!r}"
             )
-        counted = first_lines(whole, max_bytes)
         self = cls.__new__(cls)
-        self._prepare(
-            _text_of(counted, grammar_of(dialect)),
-            dialect=dialect,
-            is_cut=len(counted) < len(whole),
-            encoding=wide_encoding(whole),
-        )
+        self._prepare(whole, first_lines(whole, max_bytes), dialect)
         return self
 
-    def _prepare(
-        self, text: str, *, dialect: Dialect, is_cut: bool, encoding: str | None
-    ) -> None:
-        """Use a file whose parts are parsed later.
-
-        Args:
-            text: latin-1, one character per byte; lines end with LF.
-            dialect: the file's dialect.
-            is_cut: whether `text` is only the beginning of the file.
-            encoding: the UTF-16 or UTF-32 encoding indicated by a byte order mark, or
-                `None`.
-        """
+    def _prepare(self, whole: bytes, counted: bytes, dialect: Dialect) -> None:
+        """Store a file, of which only the lines in `counted` are read."""
         self.dialect: Dialect = dialect
         self._grammar = grammar_of(dialect)
-        self._text = text
-        self._is_cut = is_cut
-        self._encoding = encoding
-        self._outline = outline(text, self._grammar)
+        self._text = _text_of(counted, self._grammar)
+        self._is_cut = len(counted) < len(whole)
+        self._encoding = wide_encoding(whole)
+        self._outline = outline(self._text, self._grammar)
         # Not a cached_property: until Python 3.12, its lock takes a microsecond.
         self._usage_lines_of_all: tuple[Other, ...] | None = None
         self._by_agent: dict[tuple[str, ...], AgentRules] = {}
@@ -408,7 +392,7 @@ def has_rules(body: bytes, *, max_bytes: int) -> bool:
 
 
 def _text_of(body: bytes, grammar: Grammar) -> str:
-    """`body` as text: latin-1, one character per byte; lines end with LF."""
+    """`body` in latin-1, one character per byte; lines end with LF."""
     text = grammar.without_byte_order_mark(body).decode("latin-1")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
