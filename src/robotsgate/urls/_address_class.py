@@ -38,48 +38,37 @@ class AddressClass(enum.Enum):
 
 
 # The first network that contains an address determines its class.
-_SPECIAL_V4: tuple[tuple[AddressClass, tuple[str, ...]], ...] = (
-    (
-        AddressClass.METADATA,
-        (
-            "169.254.169.254/32",  # most clouds
-            "169.254.170.2/32",  # container credentials on Amazon
-            "100.100.100.200/32",  # Alibaba
-            "168.63.129.16/32",  # Azure; looks like a public address
-            "192.0.0.192/32",  # Oracle
-        ),
+_SPECIAL = {
+    AddressClass.METADATA: (
+        "169.254.169.254/32",  # most clouds
+        "169.254.170.2/32",  # container credentials on Amazon
+        "100.100.100.200/32",  # Alibaba
+        "168.63.129.16/32",  # Azure; looks like a public address
+        "192.0.0.192/32",  # Oracle
+        "fd00:ec2::254/128",  # Amazon
+        "fd20:ce::254/128",  # Google
+        "fd00:42::42/128",  # Scaleway
     ),
-    (AddressClass.UNSPECIFIED, ("0.0.0.0/8",)),
-    (AddressClass.LOOPBACK, ("127.0.0.0/8",)),
-    (AddressClass.PRIVATE, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")),
-    (AddressClass.SHARED, ("100.64.0.0/10",)),  # RFC 6598, carrier-grade NAT
-    (AddressClass.LINK_LOCAL, ("169.254.0.0/16",)),
-    (AddressClass.MULTICAST, ("224.0.0.0/4",)),
-    (
-        AddressClass.DOCUMENTATION,
-        ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"),
+    AddressClass.UNSPECIFIED: ("0.0.0.0/8", "::/128"),
+    AddressClass.LOOPBACK: ("127.0.0.0/8", "::1/128"),
+    AddressClass.PRIVATE: (
+        "10.0.0.0/8",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "fc00::/7",
+        "fec0::/10",  # site-local, deprecated
+        "64:ff9b:1::/48",  # for local translation (RFC 8215)
     ),
-    (AddressClass.BENCHMARKING, ("198.18.0.0/15",)),
-    (AddressClass.RESERVED, ("192.0.0.0/24", "192.88.99.0/24", "240.0.0.0/4")),
-)
-_SPECIAL_V6: tuple[tuple[AddressClass, tuple[str, ...]], ...] = (
-    (
-        AddressClass.METADATA,
-        (
-            "fd00:ec2::254/128",  # Amazon
-            "fd20:ce::254/128",  # Google
-            "fd00:42::42/128",  # Scaleway
-        ),
+    AddressClass.SHARED: ("100.64.0.0/10",),  # RFC 6598, carrier-grade NAT
+    AddressClass.LINK_LOCAL: ("169.254.0.0/16", "fe80::/10"),
+    AddressClass.MULTICAST: ("224.0.0.0/4", "ff00::/8"),
+    AddressClass.DOCUMENTATION: (
+        *("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"),
+        *("2001:db8::/32", "3fff::/20"),
     ),
-    (AddressClass.UNSPECIFIED, ("::/128",)),
-    (AddressClass.LOOPBACK, ("::1/128",)),
-    # fec0::/10 was site-local; 64:ff9b:1::/48 is for local translation (RFC 8215).
-    (AddressClass.PRIVATE, ("fc00::/7", "fec0::/10", "64:ff9b:1::/48")),
-    (AddressClass.LINK_LOCAL, ("fe80::/10",)),
-    (AddressClass.MULTICAST, ("ff00::/8",)),
-    (AddressClass.DOCUMENTATION, ("2001:db8::/32", "3fff::/20")),
-    (AddressClass.BENCHMARKING, ("2001:2::/48",)),
-)
+    AddressClass.BENCHMARKING: ("198.18.0.0/15", "2001:2::/48"),
+    AddressClass.RESERVED: ("192.0.0.0/24", "192.88.99.0/24", "240.0.0.0/4"),
+}
 # Networks whose addresses embed an IPv4 address, and how many bits follow it.
 _EMBEDDING = (
     ("::ffff:0:0/96", 0),  # IPv4-mapped
@@ -95,43 +84,25 @@ _TEREDO = IPv6Network("2001::/32")
 _UNICAST = IPv6Network("2000::/3")
 _PROTOCOLS = IPv6Network("2001::/23")
 
-_Spans = tuple[tuple[int, int, AddressClass], ...]
-
-
-def _spans(table: tuple[tuple[AddressClass, tuple[str, ...]], ...]) -> _Spans:
-    """The first and last address of each network in `table`, as numbers."""
-    return tuple(
-        (int(network[0]), int(network[-1]), kind)
-        for kind, texts in table
-        for network in map(ip_network, texts)
-    )
-
-
-_SPANS_V4 = _spans(_SPECIAL_V4)
-_SPANS_V6 = _spans(_SPECIAL_V6)
-_EMBEDDINGS = tuple((IPv6Network(text), shift) for text, shift in _EMBEDDING)
+_NETWORKS = [
+    (ip_network(text), kind) for kind, texts in _SPECIAL.items() for text in texts
+]
+_EMBEDDINGS = [(IPv6Network(text), shift) for text, shift in _EMBEDDING]
 
 
 def address_class(address: IPAddress) -> AddressClass:
     """The class of `address`, or of a special IPv4 address embedded in it."""
+    for network, kind in _NETWORKS:
+        if address in network:
+            return kind
     if isinstance(address, IPv4Address):
-        return _class_in(_SPANS_V4, int(address)) or AddressClass.PUBLIC
-    special = _class_in(_SPANS_V6, int(address))
-    if special is not None:
-        return special
+        return AddressClass.PUBLIC
     embedded = [address_class(inner) for inner in _embedded_addresses(address)]
     for kind in embedded:
         if kind is not AddressClass.PUBLIC:
             return kind
     is_public = embedded or (address in _UNICAST and address not in _PROTOCOLS)
     return AddressClass.PUBLIC if is_public else AddressClass.RESERVED
-
-
-def _class_in(spans: _Spans, number: int) -> AddressClass | None:
-    for first, last, kind in spans:
-        if first <= number <= last:
-            return kind
-    return None
 
 
 def _embedded_addresses(address: IPv6Address) -> list[IPv4Address]:
