@@ -57,8 +57,7 @@ _MAX_DIGITS_OF_AN_ADDRESS = 11
 _BEYOND_ALL_ADDRESSES = 2**32
 
 _FORBIDDEN_IN_HOST = frozenset(C0_AND_SPACE + "#/:<>?@[\\]^|%\x7f")
-_SCHEME_FIRST = frozenset("abcdefghijklmnopqrstuvwxyz")
-_SCHEME_REST = _SCHEME_FIRST | frozenset("0123456789+-.")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 # The form of nearly all links. A host whose last label starts with a letter is not an
 # IPv4 address in any notation.
@@ -78,7 +77,6 @@ _KEPT_ORIGINS = 128
 _MAX_LOCATION_LENGTH = 16_384
 
 _SCHEMES = frozenset({"http", "https"})
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 # The characters besides letters and digits that the WHATWG URL Standard does not escape
 # in paths and queries.
@@ -347,11 +345,11 @@ def _usual_origin(text: str) -> Origin | None:
 def _split(url: str | URLLike, text: str) -> tuple[Origin, str]:
     """Like `split_url`; `text` must be `str(url)`."""
     text = _trimmed_url(text)
-    scheme, colon, rest = text.partition(":")
-    scheme = scheme.lower()
-    if not colon or not _is_scheme(scheme):
+    match = _SCHEME.match(text)
+    if match is None:
         expected = "expected an absolute URL such as https://host/path"
         raise _error(expected, url, text, _question_of_scheme(text))
+    scheme, rest = match[1].lower(), text[match.end() :]
     scheme = _ASKED_AS.get(scheme, scheme)
     if scheme not in DEFAULT_PORTS:
         expected = "expected an http, https, ws, wss or ftp URL"
@@ -404,10 +402,6 @@ def _trimmed_url(text: str) -> str:
     return text if text.isprintable() else text.translate(TAB_AND_LINE_ENDS)
 
 
-def _is_scheme(scheme: str) -> bool:
-    return scheme[:1] in _SCHEME_FIRST and _SCHEME_REST.issuperset(scheme)
-
-
 def _split_authority(rest: str) -> tuple[str, str]:
     """Split "user@host:80/path?query#fragment" at the start of its path."""
     authority = rest.partition("#")[0].partition("?")[0].partition("/")[0]
@@ -453,16 +447,9 @@ def _host(text: str) -> str:
 
 
 def _percent_decode(text: str) -> str:
-    first, *parts = text.split("%")
-    octets = bytearray(first.encode("utf-8", "surrogatepass"))
-    for part in parts:
-        pair = part[:2]
-        if len(pair) == 2 and all(digit in "0123456789abcdefABCDEF" for digit in pair):  # noqa: PLR2004
-            octets.append(int(pair, 16))
-            octets += part[2:].encode("utf-8", "surrogatepass")
-        else:
-            octets += b"%" + part.encode("utf-8", "surrogatepass")
-    return octets.decode("utf-8")
+    from urllib.parse import unquote_to_bytes  # noqa: PLC0415 (such hosts are rare)
+
+    return unquote_to_bytes(text.encode("utf-8", "surrogatepass")).decode("utf-8")
 
 
 def _domain_to_ascii(domain: str) -> str:
