@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import re
-from bisect import bisect, bisect_left
+from bisect import bisect
 from collections import Counter
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -173,16 +173,15 @@ _WITHOUT_EFFECT = {
     DiagnosticKind.OVERRULED_RULE: "{} says the opposite and always wins",
 }
 
-_ERRORS = {
-    DiagnosticKind.JOINED_LINES,
-    DiagnosticKind.MISSPELT_FIELD,
-    DiagnosticKind.NO_COLON,
-    DiagnosticKind.NUL,
-}
-_NOTES = {
-    DiagnosticKind.CUT_PRODUCT_TOKEN,
-    DiagnosticKind.DUPLICATE_RULE,
-    DiagnosticKind.UNKNOWN_FIELD,
+# All others are warnings.
+_SEVERITIES = {
+    DiagnosticKind.JOINED_LINES: Severity.ERROR,
+    DiagnosticKind.MISSPELT_FIELD: Severity.ERROR,
+    DiagnosticKind.NO_COLON: Severity.ERROR,
+    DiagnosticKind.NUL: Severity.ERROR,
+    DiagnosticKind.CUT_PRODUCT_TOKEN: Severity.NOTE,
+    DiagnosticKind.DUPLICATE_RULE: Severity.NOTE,
+    DiagnosticKind.UNKNOWN_FIELD: Severity.NOTE,
 }
 
 _Told = tuple[int, int, DiagnosticKind, str]
@@ -194,8 +193,7 @@ constants below.
 
 _WHOLE, _FIELD, _VALUE = 0, -1, -2
 
-_Rate = tuple[int, str]
-"""The line and value of a crawl-delay or request-rate."""
+_Rate = tuple[int, str]  # the line and value of a crawl-delay or request-rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +201,6 @@ class _File:
     """A file in which to find problems.
 
     Attributes:
-        records: the records of each section.
         lines: the part of each line that is read, including any comment.
     """
 
@@ -214,12 +211,19 @@ class _File:
 
 
 class _Rule(NamedTuple):
-    """A rule whose pattern is not empty; `text` is the pattern, normalized."""
+    """A rule whose pattern is not empty.
+
+    Attributes:
+        text: the pattern, normalized.
+        written: the pattern as written.
+        start: the number of lines before its section.
+    """
 
     text: str
     is_allow: bool
     line: int
     written: str
+    start: int
 
     def rank(self) -> tuple[int, bool, int]:
         """Of rules that match the same URLs, the one with the highest rank applies.
@@ -269,16 +273,10 @@ def _diagnostic(told: _Told, lines: Sequence[str], grammar: Grammar) -> Diagnost
     return Diagnostic(
         line=line,
         column=_column(lines[line - 1], place, grammar),
-        severity=_severity(kind),
+        severity=_SEVERITIES.get(kind, Severity.WARNING),
         kind=kind,
         message=message,
     )
-
-
-def _severity(kind: DiagnosticKind) -> Severity:
-    if kind in _ERRORS:
-        return Severity.ERROR
-    return Severity.NOTE if kind in _NOTES else Severity.WARNING
 
 
 def _column(line: str, place: int, grammar: Grammar) -> int:
@@ -384,7 +382,10 @@ def _about_agents(file: _File) -> Iterator[_Told]:
 def _about_sections(file: _File) -> Iterator[_Told]:
     agents = [*_about_agents(file)]
     cut = {one[0] for one in agents if one[2] is DiagnosticKind.CUT_PRODUCT_TOKEN}
-    rules = [_rules(read, file.grammar) for read in file.records]
+    rules = [
+        _rules(read, section.lines_before, file.grammar)
+        for section, read in zip(file.outline.sections, file.records, strict=True)
+    ]
     closing = {
         rule.line
         for rule in chain.from_iterable(rules)
@@ -438,11 +439,11 @@ def _about_lines_outside(records: Records) -> Iterator[_Told]:
         yield line, _WHOLE, DiagnosticKind.RULE_OUTSIDE_GROUP, message
 
 
-def _rules(records: Records, grammar: Grammar) -> list[_Rule]:
+def _rules(records: Records, start: int, grammar: Grammar) -> list[_Rule]:
     rules = [rule for rule in records.rules() if rule[0]]
     spelt = grammar.spelling("\n".join(written for written, _, _ in rules)).split("\n")
     return [
-        _Rule(text, is_allow, line, written)
+        _Rule(text, is_allow, line, written, start)
         for (written, is_allow, line), text in zip(rules, spelt, strict=False)
     ]
 
@@ -502,51 +503,48 @@ def _about_merged_rules(
     group. In another group, which may be for a crawler with a similar name, a token
     must also be written in full; `cut` has the lines of those that are not.
     """
-    starts = [section.lines_before for section in outline.sections]
     cut_groups = {
         section.lines_before
         for section in outline.sections
         if cut.issuperset(line for _, line in section.agents)
     }
+    repeated = DiagnosticKind.DUPLICATE_RULE
     to_merge = _sections_to_merge(outline)
     times = Counter(start for _, own_starts in to_merge for start in own_starts)
-    by_start = dict(zip(starts, rules, strict=True))
-    for line, cases in _cases_without_effect(to_merge, by_start).items():
-        kind, other, token = min(cases, key=lambda one: one[0] in _NOTES)
-        start, other_start = (
-            starts[bisect_left(starts, number) - 1] for number in (line, other)
-        )
-        is_merged = start != other_start
-        if kind in _NOTES and (
-            len(cases) < times[start]
-            or (is_merged and cut_groups.intersection((start, other_start)))
+    by_start = {own[0].start: own for own in rules if own}
+    for rule, cases in _cases_without_effect(to_merge, by_start).items():
+        kind, other, token = min(cases, key=lambda one: one[0] is repeated)
+        is_merged = rule.start != other.start
+        if kind is repeated and (
+            len(cases) < times[rule.start]
+            or (is_merged and cut_groups.intersection((rule.start, other.start)))
         ):
             continue
         group = f" (in another group for {_quote_text(token)})" if is_merged else ""
-        message = _WITHOUT_EFFECT[kind].format(f"line {other}{group}")
-        if line in closing and kind is DiagnosticKind.TIED_RULE:
+        message = _WITHOUT_EFFECT[kind].format(f"line {other.line}{group}")
+        if rule.line in closing and kind is DiagnosticKind.TIED_RULE:
             message += ", so this line does not close the site"
         message += ": merge the groups and" if is_merged else ":"
-        yield line, _WHOLE, kind, f"{message} remove one of the two lines"
+        yield rule.line, _WHOLE, kind, f"{message} remove one of the two lines"
 
 
 def _cases_without_effect(
     to_merge: Iterable[tuple[str, Sequence[int]]],
     by_start: Mapping[int, Sequence[_Rule]],
-) -> dict[int, list[tuple[DiagnosticKind, int, str]]]:
-    """For the line of each rule without effect: why, the winner's line, and a token."""
-    result: dict[int, list[tuple[DiagnosticKind, int, str]]] = {}
+) -> dict[_Rule, list[tuple[DiagnosticKind, _Rule, str]]]:
+    """For each rule without effect: why, the rule that applies, and for which token."""
+    result: dict[_Rule, list[tuple[DiagnosticKind, _Rule, str]]] = {}
     comparisons = _MOST_COMPARISONS
     for token, starts in to_merge:
-        rules = [*chain.from_iterable(by_start[start] for start in starts)]
+        rules = [rule for start in starts for rule in by_start.get(start, ())]
         wildcards = [
             rule for rule in rules if "*" in rule.text and not rule.text.endswith("$")
         ]
         comparisons -= len(wildcards) * len(rules)
-        for line, kind, other in _without_effect(
+        for rule, kind, other in _without_effect(
             rules, wildcards if comparisons >= 0 else ()
         ):
-            result.setdefault(line, []).append((kind, other, token))
+            result.setdefault(rule, []).append((kind, other, token))
     return result
 
 
@@ -569,29 +567,31 @@ def _sections_to_merge(outline: Outline) -> list[tuple[str, Sequence[int]]]:
 
 def _without_effect(
     rules: Sequence[_Rule], wildcards: Iterable[_Rule]
-) -> Iterator[tuple[int, DiagnosticKind, int]]:
-    """The line of each rule without effect, why it has none, and the winner's line."""
+) -> Iterator[tuple[_Rule, DiagnosticKind, _Rule]]:
+    """Each rule without effect, why it has none, and the rule that applies."""
     winners: dict[str, _Rule] = {}
     for rule in rules:
         key = rule.text.rstrip("*") or "/"
-        winners[key] = max(rule, winners.get(key, rule), key=_Rule.rank)
-    seen: dict[tuple[str, bool], int] = {}
+        known = winners.setdefault(key, rule)
+        if known is not rule and known.rank() < rule.rank():
+            winners[key] = rule
+    seen: dict[tuple[str, bool], _Rule] = {}
     for rule in rules:
-        text, is_allow, line, _ = rule
-        first = seen.setdefault((text, is_allow), line)
-        if first != line:
-            yield line, DiagnosticKind.DUPLICATE_RULE, first
+        text, is_allow, *_ = rule
+        first = seen.setdefault((text, is_allow), rule)
+        if first is not rule:
+            yield rule, DiagnosticKind.DUPLICATE_RULE, first
             continue
         winner = winners[text.rstrip("*") or "/"]
         if is_allow == winner.is_allow and not text.endswith("$") and "*" not in text:
             # A wildcard that matches the pattern matches every target that the pattern
             # matches.
-            others = (other for other in wildcards if matches(other.text, text))
-            winner = max([winner, *others], key=_Rule.rank)
+            others = [other for other in wildcards if matches(other.text, text)]
+            winner = max([winner, *others], key=_Rule.rank) if others else winner
         if is_allow != winner.is_allow:
             is_tie = len(winner.text) == len(text)
             kind = DiagnosticKind.TIED_RULE if is_tie else DiagnosticKind.OVERRULED_RULE
-            yield line, kind, winner.line
+            yield rule, kind, winner
 
 
 def _about_second_rates(file: _File) -> Iterator[_Told]:
