@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from robotsgate.stores._sqlite_file import connect, prepare
+from robotsgate.stores.sqlite import _connect, _prepare
 from tests.servers.loopback import Connection, LoopbackServer
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ class Stage:
         folder = self._exits.enter_context(tempfile.TemporaryDirectory())
         path = Path(folder, "robots.db")
         if is_store:
-            with closing(connect(str(path))) as connection:
-                prepare(connection, str(path))
+            with closing(_connect(str(path))) as connection:
+                _prepare(connection, str(path))
         other = subprocess.Popen(  # noqa: S603 (this very interpreter)
             [sys.executable, "-c", _LOCK, str(path)],
             stdin=subprocess.PIPE,

@@ -19,7 +19,7 @@ import pytest
 
 from robotsgate import Policy, RobotsChecker, StoreError
 from robotsgate.caching import _codec
-from robotsgate.stores import _sqlite_file, sqlite
+from robotsgate.stores import sqlite
 from robotsgate.stores.sqlite import SQLiteStore
 from robotsgate.testing import FakeSite
 from tests.cancellation import cancelled_at
@@ -255,7 +255,7 @@ async def test_existing_store_that_cannot_be_written_is_refused(path: Path) -> N
     reading = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
 
     with closing(reading), pytest.raises(sqlite3.OperationalError, match="readonly"):
-        _sqlite_file.prepare(reading, str(path))
+        sqlite._prepare(reading, str(path))
 
 
 @cases("read_only message", {
@@ -274,8 +274,8 @@ async def test_error_says_whether_the_folder_or_the_file_is_read_only(
     reading = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
 
     with closing(reading), pytest.raises(StoreError) as refusal:  # noqa: SIM117
-        with _sqlite_file.store_errors(str(path)):
-            _sqlite_file.prepare(reading, str(path))
+        with sqlite._store_errors(str(path)):
+            sqlite._prepare(reading, str(path))
 
     assert str(refusal.value) == f"{message}{path}"
 
@@ -283,15 +283,15 @@ async def test_error_says_whether_the_folder_or_the_file_is_read_only(
 def test_file_that_another_process_creates_meanwhile_is_used(path: Path) -> None:
     def make_first(statement: str) -> None:
         if statement.startswith("PRAGMA synchronous"):  # so far, the file was new
-            with closing(_sqlite_file.connect(str(path))) as other:
-                _sqlite_file.prepare(other, str(path))
+            with closing(sqlite._connect(str(path))) as other:
+                sqlite._prepare(other, str(path))
 
-    with closing(_sqlite_file.connect(str(path))) as connection:
+    with closing(sqlite._connect(str(path))) as connection:
         connection.set_trace_callback(make_first)
-        _sqlite_file.prepare(connection, str(path))
+        sqlite._prepare(connection, str(path))
 
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        assert version == _sqlite_file._VERSION
+        assert version == sqlite._VERSION
 
 
 # --- damage ------------------------------------------------------------------------
@@ -562,7 +562,7 @@ def test_callers_that_give_up_on_a_locked_file_do_not_leak_threads(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each caller cancelled by asyncio itself used to leave a thread behind."""
-    monkeypatch.setattr(_sqlite_file, "_BUSY_SECONDS", TIMEOUT_SECONDS)
+    monkeypatch.setattr(sqlite, "_BUSY_SECONDS", TIMEOUT_SECONDS)
 
     async def main() -> int:
         async with SQLiteStore(path) as store:

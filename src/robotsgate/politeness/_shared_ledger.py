@@ -57,8 +57,13 @@ from robotsgate.politeness._host_record import (
 )
 from robotsgate.politeness._ledger import Grant, LedgerStatus, LocalLedger, Wait
 from robotsgate.politeness._record_codec import RecordError, decode, encode
-from robotsgate.stores._base import HOST_PREFIX, Store, TimedChange, TimedStore
-from robotsgate.stores._url import open_store
+from robotsgate.stores._base import (
+    HOST_PREFIX,
+    Store,
+    TimedChange,
+    TimedStore,
+    open_store,
+)
 
 if TYPE_CHECKING:
     from os import PathLike
