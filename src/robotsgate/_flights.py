@@ -224,6 +224,12 @@ class Flights(Generic[_Result]):
             flight.scope.cancel()
             await flight.over_event.wait()
 
+    async def settle(self, seconds: float, clock: Clock) -> None:
+        """Wait until all running work is over, but for at most `seconds`."""
+        deadline = clock.monotonic() + seconds
+        for flight in list(self._flights.values()):
+            await clock.wait(deadline - clock.monotonic(), event=flight.over_event)
+
     def close(self) -> None:
         """Refuse new work, and cancel running work without waiting for it to end."""
         self._is_closed = True

@@ -318,7 +318,7 @@ class TestWithoutStore:
             assert isinstance(await ledger.start(HOST, ONE), Wait)
             assert ledger.peek(HOST, ONE).delay == 6.0
             fleet.clock.advance(0.1)
-            await get_grant(ledger)
+            assert (await get_grant(ledger)).pace == ONE
 
         (event,) = fleet.events
         assert isinstance(event, LedgerFailed)

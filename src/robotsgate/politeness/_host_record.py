@@ -23,12 +23,18 @@ Processes that share a record (`_shared_ledger.py`) follow one more rule: they g
 turns in order of arrival. A process that must wait joins the record's queue, and tries
 again when the processes ahead of it should have had their turns. If it is late, it
 loses its place.
+
+A store keeps a record as bytes: a version (1 byte), a CRC-32 of what follows (4 bytes),
+and doubles: when the record was written, the fields of the pace, those of the record,
+the number of open turns and their start times, and the pairs in the queue.
 """
 
 from __future__ import annotations
 
 import enum
 import math
+import struct
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -65,6 +71,11 @@ LONGEST_WAIT_FOR_OTHERS = 60.0
 # The expected duration of a turn grows by at most this factor with each turn, so that
 # it stays near the minimum: a process that expects long turns tries too late.
 LENGTHENING = 1.05
+
+_VERSION = b"\x01"
+_FRAME = struct.Struct(">cI")
+_BYTES_OF_A_NUMBER = 8
+_NUMBERS_BEFORE_TURNS = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,13 +119,13 @@ class TurnEnd(enum.Enum):
 
 
 class HostState(enum.Enum):
-    """A host's state with respect to incidents."""
+    """A host's state with respect to incidents, from the best to the worst."""
 
     OPEN = "open"
-    BLOCKED = "blocked"
-    """No request starts, because of an incident."""
     PROBING = "probing"
     """After a block, one request at a time starts until there is a good response."""
+    BLOCKED = "blocked"
+    """No request starts, because of an incident."""
 
 
 class HostRecord(NamedTuple):
@@ -445,6 +456,43 @@ def after_attempt(
     return record._replace(queue=tuple(others)), seconds
 
 
+def encode(record: HostRecord, now: float) -> bytes:
+    """Serialize `record`, written at `now` by its own clock."""
+    pace, ended_at, turns, *fields, queue, turn_seconds = record
+    numbers = [
+        now,
+        pace.delay,
+        pace.max_at_once,
+        pace.max_delay,
+        pace.max_turn_seconds,
+        pace.delay_factor,
+        ended_at,
+        *fields,
+        turn_seconds,
+        len(turns),
+        *turns,
+        *(number for place in queue for number in place),
+    ]
+    body = struct.pack(f">{len(numbers)}d", *numbers)
+    return _FRAME.pack(_VERSION, zlib.crc32(body)) + body
+
+
+def decode(data: bytes) -> tuple[float, HostRecord] | None:
+    """When a record was written, and the record.
+
+    `None` if `data` is damaged, or `encode` of this version has not written it.
+    """
+    body = data[_FRAME.size :]
+    count, rest = divmod(len(body), _BYTES_OF_A_NUMBER)
+    is_whole = not rest and count >= _NUMBERS_BEFORE_TURNS
+    if not is_whole or data[: _FRAME.size] != _FRAME.pack(_VERSION, zlib.crc32(body)):
+        return None
+    try:
+        return _record_in(struct.unpack(f">{count}d", body))
+    except (ValueError, OverflowError):
+        return None
+
+
 def _after_duration(record: HostRecord, seconds: float) -> HostRecord:
     """The record after a turn of `seconds`, for which processes have waited."""
     usual = max(record.pace.delay, SHORTEST_WAIT_FOR_PLACE)
@@ -466,3 +514,31 @@ def _after_good_answer(record: HostRecord, began_at: float) -> HostRecord:
     if slowed_delay <= record.pace.delay:
         slowed_delay = 0.0
     return record._replace(back_off=0.0, slowed_delay=slowed_delay)
+
+
+def _record_in(numbers: tuple[float, ...]) -> tuple[float, HostRecord]:
+    written_at, delay, max_at_once, max_delay, max_turn_seconds = numbers[:5]
+    delay_factor, ended_at, fetch_began_at, rest_until, incident_at = numbers[5:10]
+    blocked_until, back_off, slowed_delay, turn_seconds, turns = numbers[10:15]
+    first_place = _NUMBERS_BEFORE_TURNS + int(turns)
+    places = numbers[first_place:]
+    record = HostRecord(
+        Pace(
+            delay=delay,
+            max_at_once=int(max_at_once),
+            max_delay=max_delay,
+            max_turn_seconds=max_turn_seconds,
+            delay_factor=delay_factor,
+        ),
+        ended_at,
+        numbers[_NUMBERS_BEFORE_TURNS:first_place],
+        fetch_began_at,
+        rest_until,
+        incident_at,
+        blocked_until,
+        back_off,
+        slowed_delay,
+        tuple(zip(map(int, places[::2]), places[1::2], strict=True)),
+        turn_seconds,
+    )
+    return written_at, record

@@ -11,8 +11,8 @@ while it knows that a host is not ready, and it can go on without the store:
         ▲                                              │ each second: a probe
         └──── the ends of turns that are missing ◄─────┘
 
-All calls to the store are flights: a caller that gives up does not interrupt them. The
-flight then gives the turn back.
+All calls to the store are flights: a caller that gives up does not interrupt them.
+Another flight then gives the turn back.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ from __future__ import annotations
 import logging
 import math
 import secrets
+from abc import abstractmethod
 from collections import deque
-from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass, replace
-from itertools import count
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Self, cast
 
 import anyio
 
 from robotsgate._clock import SystemClock
-from robotsgate._flights import Flight, Flights
+from robotsgate._flights import Flights
 from robotsgate.caching._freshness import with_jitter
 from robotsgate.caching._question import check_bound
 from robotsgate.checking._arguments import check_store
@@ -42,6 +41,7 @@ from robotsgate.events import (
     LedgerReturned,
 )
 from robotsgate.politeness._host_record import (
+    NEVER,
     HostRecord,
     HostState,
     TurnEnd,
@@ -49,14 +49,15 @@ from robotsgate.politeness._host_record import (
     after_end,
     after_time,
     as_ended,
+    decode,
     delay_in_force,
+    encode,
     forget_at,
     host_state,
     moved,
     ready_at,
 )
 from robotsgate.politeness._ledger import Grant, LedgerStatus, LocalLedger, Wait
-from robotsgate.politeness._record_codec import RecordError, decode, encode
 from robotsgate.stores._base import (
     HOST_PREFIX,
     Store,
@@ -66,9 +67,11 @@ from robotsgate.stores._base import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from os import PathLike
 
     from robotsgate._clock import Clock
+    from robotsgate._flights import Flight
     from robotsgate.events import LedgerEvent
     from robotsgate.politeness._host_record import Pace
 
@@ -89,152 +92,108 @@ _MOST_AT_ONCE = 60
 # Waiting callers try again soon, because together, the processes may be faster.
 _PROBE_SECONDS = 1.0
 _LONGEST_WAIT_ALONE = 5.0
+_PROBE = "probe"
 
 # So that rounding does not make a process try again too early.
 _TICK = 0.001
 
-_MOST_PROCESSES = 2**53
 
-_UpdateTimed = Callable[[str, TimedChange], Awaitable[None]]
-
-_STATES = (HostState.OPEN, HostState.PROBING, HostState.BLOCKED)
-
-
+@dataclass(slots=True, kw_only=True)
 class _Change:
     """A change of a host's record, as a function for a store.
 
     Attributes:
-        record: the record after the last call.
-        now: the time of that call, by the store's clock.
+        grant: permission from this process's own ledger.
+        is_known: whether this process remembers a request to the host.
+        called_at: when the store was last called, by this process's clock.
+        now: the time of the last change, by the store's clock.
+        record: the record after the last change.
         is_replaced: whether the stored record was unreadable then.
     """
 
-    def __init__(
-        self,
-        pace: Pace,
-        rule: Callable[[HostRecord, float], HostRecord],
-        *,
-        is_known: bool = False,
-    ) -> None:
-        """Apply `rule` to the record and the time.
-
-        Args:
-            pace: the pace of a host without a record.
-            rule: a pure function, since a store may call it more than once.
-            is_known: whether this process remembers a request to the host.
-        """
-        self.record = HostRecord(pace)
-        self.now = 0.0
-        self.is_replaced = False
-        self._pace = pace
-        self._rule = rule
-        self._is_known = is_known
+    grant: Grant
+    is_known: bool = False
+    called_at: float = NEVER
+    now: float = NEVER
+    record: HostRecord = field(init=False)
+    is_replaced: bool = False
 
     def __call__(self, data: bytes | None, now: float) -> tuple[bytes, float] | None:
         """The changed record and when it can be dropped; `None` if nothing changes."""
-        before, written_at = HostRecord(self._pace), now
-        self.is_replaced = False
-        try:
-            if data is not None:
-                written_at, before = decode(data)
-        except RecordError:
-            self.is_replaced = True
+        stored = None if data is None else decode(data)
+        written_at, before = stored or (now, HostRecord(self.grant.pace))
+        self.is_replaced = data is not None and stored is None
         record = before
         if written_at > now:  # the clock was set back, and the record goes with it
             record = moved(record, now - written_at)
-        if self.is_replaced or (data is None and self._is_known):
+        if self.is_replaced or (data is None and self.is_known):
             # Others may have sent the host a request a moment ago.
             record = record._replace(ended_at=now)
-        self.now, self.record = now, self._rule(record, now)
+        self.now, self.record = now, self.after(record, now)
         if self.record == before and not self.is_replaced:
             return None
         return encode(self.record, now), forget_at(self.record)
 
+    @abstractmethod
+    def after(self, record: HostRecord, now: float) -> HostRecord:
+        """The next record; a store may call this more than once."""
 
-class _Attempt:
-    """One attempt to start a request in the shared record.
+
+@dataclass(slots=True, kw_only=True)
+class _Start(_Change):
+    """An attempt to start a request.
 
     Attributes:
-        change: the change for the store.
-        tried: the start times of turns that may be in the store; usually none or one,
-            but a store may have written an earlier change whose reply was lost.
-        seconds: how long to wait before trying again, 0 or less if it has started.
-        overdue: how many turns have ended because they were overdue.
-        is_wanted: whether the caller is still waiting for the result.
-        is_over: whether the store has been called.
+        process: the number of this process.
+        began_at: when the turn started, by the store's clock; `None` if it has not. It
+            may be in the store even if the store has failed.
+        seconds: how long to wait before trying again; 0 or less if it has started.
+        overdue: as in `Grant`.
     """
 
-    def __init__(
-        self, pace: Pace, *, process: int, is_robots_txt: bool, is_known: bool
-    ) -> None:
-        self.change = _Change(pace, self._after, is_known=is_known)
-        self.tried: list[float] = []
-        self.seconds = math.inf
-        self.overdue = 0
-        self.is_wanted = True
-        self.is_over = False
-        self._pace = pace
-        self._process = process
-        self._is_robots_txt = is_robots_txt
+    process: int
+    began_at: float | None = None
+    seconds: float = math.inf
+    overdue: int = 0
 
-    def _after(self, record: HostRecord, now: float) -> HostRecord:
-        for began_at in self.tried:
-            record = after_end(
-                record,
-                now,
-                began_at=began_at,
-                end=TurnEnd.UNUSED,
-                is_robots_txt=self._is_robots_txt,
-            )
+    def after(self, record: HostRecord, now: float) -> HostRecord:
         record, self.overdue = after_time(record, now)
+        if self.began_at in (*record.turns, record.fetch_began_at):
+            return record  # an earlier change was written, but its reply was lost
         record, self.seconds = after_attempt(
             record,
             now,
-            process=self._process,
-            pace=self._pace,
-            is_robots_txt=self._is_robots_txt,
+            process=self.process,
+            pace=self.grant.pace,
+            is_robots_txt=self.grant.is_robots_txt,
         )
-        if self.seconds <= 0:
-            self.tried.append(now)
+        self.began_at = now if self.seconds <= 0 else None
         return record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _End:
-    """The end of a turn.
+@dataclass(slots=True, kw_only=True)
+class _End(_Change):
+    """The end of a turn, at `ended_at` by this process's clock."""
 
-    Attributes:
-        grant: the grant.
-        began_at: when the turn started, by the store's clock; several times if only one
-            of them is in the store.
-        end: how it ended, for the other processes.
-        retry_after: as in `Ledger.end`.
-        ended_at: when it ended, by this process's clock.
-    """
-
-    grant: Grant
-    began_at: tuple[float, ...]
     end: TurnEnd
-    retry_after: float | None = None
     ended_at: float
+    retry_after: float | None = None
 
-    def change(self, seconds_ago: float) -> _Change:
-        """The change for the store, `seconds_ago` after the end."""
-
-        def after(record: HostRecord, now: float) -> HostRecord:
-            for began_at in self.began_at:
-                record = after_end(
-                    record,
-                    now - seconds_ago,
-                    began_at=began_at,
-                    end=self.end,
-                    is_robots_txt=self.grant.is_robots_txt,
-                    retry_after=self.retry_after,
-                    jitter=with_jitter(1.0, self.grant.host),
-                )
-            return record
-
-        return _Change(self.grant.pace, after)
+    def after(self, record: HostRecord, now: float) -> HostRecord:
+        began_at = self.grant.shared_began_at
+        return after_end(
+            record,
+            # The store reads the time after the call, so that a turn never seems to
+            # have ended before it did.
+            now - (self.called_at - self.ended_at),
+            # For the others, a turn that started without the store counts as later
+            # than any incident.
+            began_at=math.inf if began_at is None else began_at,
+            end=self.end,
+            is_robots_txt=self.grant.is_robots_txt,
+            retry_after=self.retry_after,
+            jitter=with_jitter(1.0, self.grant.host),
+        )
 
 
 class SharedLedger:
@@ -287,27 +246,20 @@ class SharedLedger:
         check_store(store)
         self._given = store
         self._store: Store | None = None
-        self._update_timed: _UpdateTimed
         self._workers = workers
         self._max_hosts = max_hosts
         self._clock = clock
         self._listener = Listener(on_event, logger=_LOGGER)
-        self._process = secrets.randbelow(_MOST_PROCESSES)
+        self._process = secrets.randbelow(2**53)
         self._own = LocalLedger(max_hosts=max_hosts, clock=clock)
         # The shared records as of their last update here, on this process's clock.
         self._seen: dict[str, HostRecord] = {}
         self._slots = anyio.Semaphore(_MOST_AT_ONCE, fast_acquire=True)
+        self._calls: Flights[bool] = Flights("ledger")
         self._answered_at = -math.inf
         self._is_alone = False
-        self._alone_since = math.inf
         # The ends of shared turns that are not in the store yet.
         self._missing: deque[_End] = deque()
-        self._running: set[Flight[bool]] = set()
-        self._calls: Flights[bool] = Flights(
-            "ledger", on_end=lambda _, flight: self._running.discard(flight)
-        )
-        self._numbers = count()
-        self._probes: Flights[bool] = Flights("ledger", others=self._calls)
 
     async def __aenter__(self) -> Self:
         """Open the store if it was given as a URL or path.
@@ -320,7 +272,6 @@ class SharedLedger:
             store = open_store(store)
             if isinstance(store, AbstractAsyncContextManager):
                 await store.__aenter__()
-        self._update_timed = _update_timed(store, self._clock)
         self._store = store
         return self
 
@@ -338,29 +289,34 @@ class SharedLedger:
         """
         if self._store is None:
             raise RuntimeError("expected the ledger to be used inside async with")
-        if not self._is_alone:
-            answer = await self._start_together(host, pace, is_robots_txt=is_robots_txt)
-            if answer is not None:
-                return answer
-        return await self._start_alone(host, pace, is_robots_txt=is_robots_txt)
+        answer = await self._start_own(host, pace, is_robots_txt=is_robots_txt)
+        if self._is_alone or isinstance(answer, Wait):
+            return answer
+        now = self._clock.monotonic()
+        start = _Start(
+            grant=answer,
+            is_known=now < forget_at(self._seen_at(host, pace, now)),
+            process=self._process,
+        )
+        if not await self._start_shared(start):
+            return await self.start(host, pace, is_robots_txt=is_robots_txt)  # alone
+        if start.seconds > 0:
+            return Wait(start.seconds + _TICK, start.overdue)
+        return answer._replace(
+            overdue=start.overdue, shared_began_at=start.began_at, forgotten=()
+        )
 
     async def end(
         self, grant: Grant, end: TurnEnd, *, retry_after: float | None = None
     ) -> None:
         """See `Ledger.end`."""
         await self._own.end(grant, end, retry_after=retry_after)
-        # For the others, a turn that started without the store counts as later than
-        # any incident.
-        began_at = math.inf if grant.shared_began_at is None else grant.shared_began_at
-        shared = _End(
-            grant=grant,
-            began_at=(began_at,),
-            end=TurnEnd.UNJUDGED if end is TurnEnd.FAILURE else end,
-            retry_after=retry_after,
-            ended_at=self._clock.monotonic(),
-        )
+        if end is TurnEnd.FAILURE:  # only this process backs off
+            end = TurnEnd.UNJUDGED
+        now = self._clock.monotonic()
+        change = _End(grant=grant, end=end, ended_at=now, retry_after=retry_after)
         with suppress(RuntimeError):  # the ledger is closed
-            await self._in_time(lambda: self._send(shared))
+            await self._in_time(self._begin(lambda: self._report(change)))
 
     def peek(self, host: str, pace: Pace) -> LedgerStatus:
         """See `Ledger.peek`."""
@@ -369,7 +325,7 @@ class SharedLedger:
         pace = self._share(seen, pace)
         own = self._own.peek(host, pace)
         return LedgerStatus(
-            state=max(own.state, host_state(seen, now), key=_STATES.index),
+            state=max(own.state, host_state(seen, now), key=list(HostState).index),
             delay=max(own.delay, delay_in_force(seen, pace)),
             under_way=own.under_way,
             wait_seconds=max(own.wait_seconds, ready_at(seen, now, pace=pace) - now),
@@ -377,77 +333,60 @@ class SharedLedger:
 
     async def aclose(self) -> None:
         """See `Ledger.aclose`. Waits for the store for at most a second."""
-        deadline = self._clock.monotonic() + _ANSWER_SECONDS
         with anyio.CancelScope(shield=True):
-            await self._probes.aclose()
-            for flight in tuple(self._running):
-                left = deadline - self._clock.monotonic()
-                await self._clock.wait(left, event=flight.over_event)
+            await self._calls.end(_PROBE)
+            await self._calls.settle(_ANSWER_SECONDS, self._clock)
             await self._calls.aclose()
             store, self._store = self._store, None
             if store is not None and store is not self._given:
                 await store.aclose()
 
-    async def _start_together(
-        self, host: str, pace: Pace, *, is_robots_txt: bool
-    ) -> Grant | Wait | None:
-        """Start a request in the shared record; `None` if the store does not respond.
-
-        A start that succeeds after the caller has given up is undone.
-        """
-        now = self._clock.monotonic()
-        seen = self._seen_at(host, pace, now)
-        # Another process may end an incident, but cannot shorten a block or a delay.
-        usual = seen._replace(back_off=0.0, slowed_delay=0.0)
-        seconds = ready_at(usual, now, pace=pace) - now
-        if seconds > 0:
-            return Wait(seconds + _TICK, 0)
-        grant = await self._own.start(host, pace, is_robots_txt=is_robots_txt)
-        if isinstance(grant, Wait):
-            return Wait(grant.seconds, 0)  # the store reports overdue turns
-        attempt = _Attempt(
-            pace,
-            process=self._process,
-            is_robots_txt=is_robots_txt,
-            is_known=now < forget_at(seen),
-        )
-        is_done = is_open = False
-        try:
-            is_done = await self._in_time(lambda: self._send_start(grant, attempt))
-            is_open = is_done and attempt.seconds <= 0
-        finally:
-            if not is_open:
-                attempt.is_wanted = False
-                await self._own.end(grant, TurnEnd.UNUSED)  # never suspends
-                if attempt.is_over and attempt.tried:
-                    with suppress(RuntimeError):  # the ledger is closed
-                        self._call(lambda: self._give_back(grant, attempt))
-        if not is_done:
-            return None
-        if not is_open:
-            return Wait(attempt.seconds + _TICK, attempt.overdue)
-        return Grant(
-            host,
-            pace,
-            grant.began_at,
-            is_robots_txt,
-            attempt.overdue,
-            attempt.change.now,
-        )
-
-    async def _start_alone(
+    async def _start_own(
         self, host: str, pace: Pace, *, is_robots_txt: bool
     ) -> Grant | Wait:
+        """Start a request as far as this process knows. Never suspends."""
         now = self._clock.monotonic()
         seen = self._seen_at(host, pace, now)
         share = self._share(seen, pace)
+        if not self._is_alone:
+            # Another process may end an incident, but not a block or a delay.
+            seen = seen._replace(back_off=0.0, slowed_delay=0.0)
         seconds = ready_at(seen, now, pace=share) - now
-        answer: Grant | Wait = Wait(seconds, 0)
+        answer: Grant | Wait = Wait(seconds + _TICK, 0)
         if seconds <= 0:
             answer = await self._own.start(host, share, is_robots_txt=is_robots_txt)
+        if not self._is_alone:
+            return answer._replace(overdue=0)  # the store reports overdue turns
         if isinstance(answer, Wait):
             return answer._replace(seconds=min(answer.seconds, _LONGEST_WAIT_ALONE))
         return answer._replace(pace=pace)
+
+    async def _start_shared(self, start: _Start) -> bool:
+        """Apply `start`, and return whether the store responds in time.
+
+        Otherwise, or if the caller gives up, the turn is given back.
+        """
+        is_done = is_open = False
+        flight = self._begin(lambda: self._try_update(start))
+        try:
+            is_done = await self._in_time(flight)
+            is_open = is_done and start.seconds <= 0
+        finally:
+            if not is_open:
+                await self._own.end(start.grant, TurnEnd.UNUSED)  # never suspends
+            if not is_done:
+                with suppress(RuntimeError):  # the ledger is closed
+                    self._begin(lambda: self._give_back(start, flight))
+        return is_done
+
+    async def _give_back(self, start: _Start, flight: Flight[bool]) -> bool:
+        """End the turn that `start` has started by the end of its `flight`."""
+        await flight.over_event.wait()
+        if start.began_at is None:
+            return False
+        grant = start.grant._replace(shared_began_at=start.began_at)
+        now = self._clock.monotonic()
+        return await self._report(_End(grant=grant, end=TurnEnd.UNUSED, ended_at=now))
 
     def _share(self, seen: HostRecord, pace: Pace) -> Pace:
         """The pace for this process: without the store, its share of `pace`."""
@@ -467,12 +406,14 @@ class SharedLedger:
 
     # --- calls to the store ---------------------------------------------------------
 
-    async def _in_time(self, work: Callable[[], Awaitable[bool]]) -> bool:
-        """Whether `work` has succeeded; it goes on in any case.
+    def _begin(self, work: Callable[[], Awaitable[bool]]) -> Flight[bool]:
+        return self._calls.begin(object(), work)
+
+    async def _in_time(self, flight: Flight[bool]) -> bool:
+        """Whether `flight` has reached the store; it goes on in any case.
 
         Waits until the store has not responded to any call for a second.
         """
-        flight = self._call(work)
         steps = _STEPS
         while steps:
             answered_at = self._answered_at
@@ -483,59 +424,27 @@ class SharedLedger:
         self._go_on_alone(TimeoutError(message))
         return False
 
-    def _call(self, work: Callable[[], Awaitable[bool]]) -> Flight[bool]:
-        flight = self._calls.begin(next(self._numbers), work)
-        self._running.add(flight)
-        return flight
-
-    async def _send_start(self, grant: Grant, attempt: _Attempt) -> bool:
-        is_done = True
-        try:
-            await self._update(grant.host, attempt.change)
-        except StoreError as error:
-            is_done = attempt.is_wanted = False  # but the store may have written it
-            self._go_on_alone(error)
-        else:
-            attempt.tried = attempt.tried[-1:] if attempt.seconds <= 0 else []
-        attempt.is_over = True
-        if attempt.tried and not attempt.is_wanted:
-            await self._give_back(grant, attempt)
+    async def _report(self, end: _End) -> bool:
+        """Report `end` to the other processes, now or once the store is back."""
+        is_done = not self._is_alone and await self._try_update(end)
+        if not is_done and end.grant.shared_began_at is not None:
+            self._missing.append(end)
         return is_done
 
-    async def _give_back(self, grant: Grant, attempt: _Attempt) -> bool:
-        """End the turn that `attempt` has started, because nobody uses it."""
-        tried, attempt.tried = tuple(attempt.tried), []
-        return await self._send(
-            _End(
-                grant=grant._replace(shared_began_at=tried[-1]),
-                began_at=tried,
-                end=TurnEnd.UNUSED,
-                ended_at=self._clock.monotonic(),
-            )
-        )
+    async def _try_update(self, change: _Change) -> bool:
+        """Call `_update`, and return whether it has succeeded."""
+        try:
+            await self._update(change)
+        except StoreError as error:
+            self._go_on_alone(error)
+            return False
+        return True
 
-    async def _send(self, end: _End) -> bool:
-        """Report `end` to the other processes, now or once the store is back."""
-        if not self._is_alone:
-            try:
-                await self._send_now(end)
-            except StoreError as error:
-                self._go_on_alone(error)
-            else:
-                return True
-        if end.grant.shared_began_at is not None:
-            self._missing.append(end)
-        return False
-
-    async def _send_now(self, end: _End) -> None:
-        # Measured before the store reads the time, so that a turn never seems to have
-        # ended before it did.
-        seconds_ago = self._clock.monotonic() - end.ended_at
-        await self._update(end.grant.host, end.change(seconds_ago))
-
-    async def _update(self, host: str, change: _Change) -> None:
-        """Apply `change` to the shared record of `host`, and remember the result."""
+    async def _update(self, change: _Change) -> None:
+        """Apply `change` to the shared record of its host, and remember the result."""
+        host = change.grant.host
         async with self._slots:
+            change.called_at = self._clock.monotonic()
             await self._update_timed(HOST_PREFIX + host, change)
         self._answered_at = self._clock.monotonic()
         if host not in self._seen and len(self._seen) >= self._max_hosts:
@@ -546,28 +455,41 @@ class SharedLedger:
             _LOGGER.warning("replaced an unreadable record for %s", host)
             self._listener.tell(HostRecordReplaced(host=host))
 
+    async def _update_timed(self, key: str, change: TimedChange) -> None:
+        """Call the store's `update_timed`; without one, use the ledger's clock."""
+        store: object = self._store
+        if isinstance(store, TimedStore):
+            await store.update_timed(key, change)
+        else:
+            now = self._clock.now
+            await cast("Store", store).update(key, lambda data: change(data, now()))
+
     # --- without the store ----------------------------------------------------------
 
     def _go_on_alone(self, error: Exception) -> None:
         if self._is_alone:
             return
         self._is_alone = True
-        self._alone_since = self._clock.monotonic()
         _LOGGER.warning("ledger continues without its store: %s", error)
         self._listener.tell(LedgerFailed(error=error))
         with suppress(RuntimeError):  # the ledger is closed
-            self._probes.begin("probe", self._look_for_store)
+            self._calls.begin(_PROBE, self._rejoin)
 
-    async def _look_for_store(self) -> bool:
-        """Keep trying to rejoin the other processes."""
+    async def _rejoin(self) -> bool:
+        """Rejoin the other processes once the store works again."""
+        alone_since = self._clock.monotonic()
         while self._is_alone:
             await self._clock.wait(_PROBE_SECONDS)
             with suppress(StoreError):
-                await self._rejoin()
+                await self._report_missing()
+                self._is_alone = False
+        seconds = self._clock.monotonic() - alone_since
+        _LOGGER.info("ledger reached its store again after %.1f s", seconds)
+        self._listener.tell(LedgerReturned(elapsed_seconds=seconds))
         return True
 
-    async def _rejoin(self) -> None:
-        """Report the turns that ended in the meantime, and rejoin the others.
+    async def _report_missing(self) -> None:
+        """Report the turns that ended in the meantime.
 
         Raises:
             StoreError: the store still fails.
@@ -575,27 +497,11 @@ class SharedLedger:
         await self._probe()
         while self._missing:
             try:
-                await self._send_now(self._missing[0])
+                await self._update(self._missing[0])
             except StoreError:
                 await self._probe()  # if it works, the error concerns only this host
             self._missing.popleft()
-        self._is_alone = False
-        seconds = self._clock.monotonic() - self._alone_since
-        _LOGGER.info("ledger reached its store again after %.1f s", seconds)
-        self._listener.tell(LedgerReturned(elapsed_seconds=seconds))
 
     async def _probe(self) -> None:
         """Write something that expires at once, for a host without a name."""
         await self._update_timed(HOST_PREFIX, lambda _, now: (b"", now))
-
-
-def _update_timed(store: Store, clock: Clock) -> _UpdateTimed:
-    """The `update_timed` of `store`; by `clock` if the store has no clock."""
-    timed: object = store
-    if isinstance(timed, TimedStore):
-        return timed.update_timed
-
-    async def update(key: str, change: TimedChange) -> None:
-        await store.update(key, lambda data: change(data, clock.now()))
-
-    return update
