@@ -449,6 +449,21 @@ class TestHungStore:
         )
         assert [type(event) for event in fleet.events] == [LedgerFailed, LedgerReturned]
 
+    async def test_call_may_take_longer_than_a_second_while_others_are_answered(
+        self, fleet: Fleet
+    ) -> None:
+        fleet.store.is_back_event = is_back = anyio.Event()
+        async with fleet.ledger() as ledger, anyio.create_task_group() as tasks:
+            tasks.start_soon(request_page, ledger, "slow.example")
+            await fleet.clock.pass_time(0.5)
+            fleet.store.is_back_event = None
+            for number in range(4):
+                await request_page(ledger, f"{number}.example")
+                await fleet.clock.pass_time(0.5)
+            is_back.set()
+
+        assert fleet.events == []
+
     async def test_turn_granted_too_late_is_given_back(self, fleet: Fleet) -> None:
         async with fleet.ledger() as one, fleet.ledger() as other:
             fleet.store.is_back_event = is_back = anyio.Event()

@@ -348,9 +348,6 @@ class SharedLedger:
         now = self._clock.monotonic()
         seen = self._seen_at(host, pace, now)
         share = self._share(seen, pace)
-        if not self._is_alone:
-            # Another process may end an incident, but not a block or a delay.
-            seen = seen._replace(back_off=0.0, slowed_delay=0.0)
         seconds = ready_at(seen, now, pace=share) - now
         answer: Grant | Wait = Wait(seconds + _TICK, 0)
         if seconds <= 0:
