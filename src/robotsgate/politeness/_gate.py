@@ -27,9 +27,9 @@ from robotsgate.politeness._schedule import (
     TurnSchedule,
     URLQueues,
     URLSchedule,
+    Work,
 )
 from robotsgate.politeness._turns import Claim, Turn, Turns
-from robotsgate.politeness._work import Work
 from robotsgate.robotstxt._model import JSONValue
 from robotsgate.urls._url import Origin
 
@@ -307,13 +307,7 @@ class PolitenessGate:
     def _work(self, patience: float | None) -> Work:
         if patience is not None:
             _check_seconds("patience", patience, is_finite=False)
-        return Work(
-            turns=self._turns,
-            hosts=self._hosts,
-            listener=self._listener,
-            clock=self._clock,
-            patience=math.inf if patience is None else patience,
-        )
+        return Work(self._turns, patience=math.inf if patience is None else patience)
 
     def ready_at(self, url: str | URLLike) -> float:
         """The earliest time at which a turn for `url` could start, in epoch seconds.

@@ -73,6 +73,7 @@ class Hosts:
     Only hosts that ask for a delay are remembered.
 
     Attributes:
+        listener: the gate's listener.
         max_turn_seconds: the age at which a turn is considered over.
     """
 
@@ -88,7 +89,7 @@ class Hosts:
         max_turn_seconds: float,
         max_hosts: int,
     ) -> None:
-        self._listener = listener
+        self.listener: Listener[GateEvent] = listener
         self._host_of = host_of
         self._default_delay = default_delay
         self._max_delay = max_delay
@@ -141,7 +142,7 @@ class Hosts:
         self._hosts[host] = self._host_with(tuple(origins.items()))
         seconds = stated_delay(*stated) or 0.0
         if seconds > self._max_delay:
-            self._listener.tell(
+            self.listener.tell(
                 DelayClamped(
                     host=host,
                     origin=origin,
@@ -155,7 +156,7 @@ class Hosts:
         _LOGGER.info(
             "backing off from %s for %.1f s: %s", event.host, seconds, event.cause
         )
-        self._listener.tell(event)
+        self.listener.tell(event)
 
     def _new_host(self, stated: tuple[tuple[str, _Stated], ...]) -> _Host:
         pace = pace_of(

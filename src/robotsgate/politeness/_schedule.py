@@ -1,35 +1,81 @@
-"""Schedules: turns for all the URLs in a crawl.
+"""Schedules: turns for all the URLs in a crawl, as soon as their hosts are ready.
 
-`_work.py` provides the turns. The two frontiers in this module provide the URLs, from
-memory or from the caller's own frontier.
+The two frontiers provide the URLs, from memory or from the caller's own frontier.
+`Work` assigns them to workers. Think of it this way: each host with work is in exactly
+one state. A worker takes the host that has been ready the longest, and either gets a
+turn for it or moves on:
+
+    offered ──► READY ──► TRIED ──► granted: its turn is open
+                  ▲        │ │ │                   │
+                  │        │ │ └── no work: gone   │
+                  ├─ UNKNOWN ◄─┘                   │
+                  │  (robots.txt is fetched)       │
+                  └─ RESTING ◄─┴───────────────────┘
+                     (until the host is ready)
+
+There is no polling: a host becomes ready when a fetch ends, when a turn ends, or at a
+time set in its `HostQueue`. There, one worker is on watch: it waits until the first
+host is due, while the others just wait to be woken. A worker that gets a host wakes the
+next worker, which may then go on watch. This way, a host wakes only one worker, however
+many are waiting.
 """
 
 from __future__ import annotations
 
+import enum
+import heapq
 import math
 from collections import deque
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable
+from itertools import count
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import anyio
 
+from robotsgate.caching._in_force import Effect
+from robotsgate.caching._verdict import DisallowedError, Reason
 from robotsgate.checking._in_order import LoopTurns, read_all
-from robotsgate.errors import InvalidURLError
-from robotsgate.events import HostSkipped
+from robotsgate.errors import (
+    InvalidURLError,
+    RobotsError,
+    TurnNotInTimeError,
+    UnsupportedError,
+)
+from robotsgate.events import HostSkipped, URLSkipped, WindowFilled
+from robotsgate.politeness._host_record import SHORTEST_WAIT_FOR_PLACE
+from robotsgate.politeness._turns import Claim, Turn
 from robotsgate.urls._url import Origin, is_url_like
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 
+    from robotsgate._clock import Clock
     from robotsgate._flights import Flights
-    from robotsgate.politeness._turns import Turn
-    from robotsgate.politeness._work import MaybeURL, Work
+    from robotsgate.caching._standing import Standing
+    from robotsgate.politeness._turns import Turns
     from robotsgate.urls._url import URLLike
 
+    MaybeURL = str | URLLike | None
     NextURL = Callable[[str], MaybeURL | Awaitable[MaybeURL]]
+    Source = Iterable[object] | AsyncIterable[object]
+
+# Long enough for a newly started task to enter its turn.
+_SECONDS_TO_ENTER = 1.0
+
+# A crawl may run for days with a full window, so events are limited to one a minute.
+# Waits shorter than ten seconds are normal and not worth an event.
+_SECONDS_BETWEEN_EVENTS = 60.0
+_SECONDS_WORTH_TELLING = 10.0
+
+_PERMITS_SOME = {Effect.RULES, Effect.ALLOW}
+
+# A heap with more entries per host than this contains mostly obsolete ones.
+_ENTRIES_OF_A_HOST = 2
+_ENTRIES_AT_LEAST = 100
 
 
 class ScheduledTurn(NamedTuple):
@@ -52,15 +98,17 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
 
     def __init__(
         self,
-        source: Iterable[object] | AsyncIterable[object],
+        source: Source,
         frontier: URLQueues | AskedFrontier,
         work: Work,
         sources: Flights[bool],
     ) -> None:
         work.frontier = frontier
-        self._run = partial(_run, source, frontier, work)
+        # Not a method of the schedule, because a task must not keep that alive.
+        self._run = partial(work.run, source)
         self._work = work
         self._sources = sources
+        self._thread = get_ident()
 
     async def __anext__(self) -> ScheduledTurn:
         """Wait for the next URL whose host is ready, and return it.
@@ -97,17 +145,6 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
 class URLSchedule(TurnSchedule):
     """A `TurnSchedule` of URLs in memory, to which you can add more URLs."""
 
-    def __init__(
-        self,
-        source: Iterable[object] | AsyncIterable[object],
-        queues: URLQueues,
-        work: Work,
-        sources: Flights[bool],
-    ) -> None:
-        super().__init__(source, queues, work, sources)
-        self._queues = queues
-        self._thread = get_ident()
-
     def add(self, url: str | URLLike) -> None:
         """Add `url` to the schedule without waiting.
 
@@ -124,13 +161,18 @@ class URLSchedule(TurnSchedule):
             raise RuntimeError("expected a call from the thread that runs the schedule")
         if not is_url_like(url):
             raise TypeError(f"expected a URL, got {url!r}")
-        self._queues.take(url)
+        self._work.frontier.take(url)
 
 
 class URLQueues:
-    """The URLs from a source, in memory and grouped by host."""
+    """The URLs from a source, in memory and grouped by host.
 
-    is_asked_late = False
+    Attributes:
+        is_asked_late: whether a URL is only taken from the frontier once its host is
+            ready.
+    """
+
+    is_asked_late: bool = False
 
     def __init__(self, work: Work, *, window: int) -> None:
         self._work = work
@@ -157,11 +199,9 @@ class URLQueues:
             work.offer(host)
 
     def is_full(self) -> bool:
-        """Whether the window has reached its maximum number of URLs."""
         return self._count + self._work.held >= self._window
 
     def has_url(self, host: str) -> bool:
-        """Whether there is a URL for `host`."""
         return host in self._urls
 
     async def next_url(self, host: str) -> MaybeURL:
@@ -189,9 +229,12 @@ class URLQueues:
 
 
 class AskedFrontier:
-    """A frontier supplied by the caller and queried for each host's URLs."""
+    """A frontier supplied by the caller and queried for each host's URLs.
 
-    is_asked_late = True
+    It has the same methods as `URLQueues`.
+    """
+
+    is_asked_late: bool = True
 
     def __init__(self, work: Work, next_url: NextURL, *, window: int) -> None:
         self._work = work
@@ -199,25 +242,17 @@ class AskedFrontier:
         self._window = window
 
     def take(self, host: object, /) -> None:
-        """Add a host."""
         if not isinstance(host, str):
             raise TypeError(f"expected the name of a host to be a str, got {host!r}")
         self._work.offer(host)
 
     def is_full(self) -> bool:
-        """Whether the window has reached its maximum number of hosts."""
         return len(self._work) >= self._window
 
     def has_url(self, host: str) -> bool:  # noqa: ARG002 (only the caller knows)
-        """Always true, because only `next_url` can tell."""
         return True
 
     async def next_url(self, host: str) -> MaybeURL:
-        """Call the caller's `next_url`.
-
-        Raises:
-            ValueError: `next_url` returned a URL that does not belong to `host`.
-        """
         url = self._next_url(host)
         if isawaitable(url):
             url = await url
@@ -235,34 +270,456 @@ class AskedFrontier:
             self._work.listener.tell(HostSkipped(host=host, ready_at=ready_at))
 
 
-async def _run(
-    source: Iterable[object] | AsyncIterable[object],
-    frontier: URLQueues | AskedFrontier,
-    work: Work,
-) -> bool:
-    """Until cancelled, read the source and take back turns that nobody enters.
+class Work:
+    """A schedule's hosts.
 
-    Separate from `TurnSchedule`, because a task must not keep the schedule alive.
+    Separate from the schedule, because tasks keep this object alive.
+
+    Attributes:
+        frontier: provides the URLs.
+        held: how many URLs have been taken from the frontier but have no turn yet.
+        is_over: whether no more turns are granted.
     """
-    reading = LoopTurns(work.clock.monotonic)
 
-    async def take(item: Any) -> None:  # noqa: ANN401 (of any source)
-        frontier.take(item)
-        await reading.after_item()
-        while frontier.is_full():
-            await work.wait_for_room()
+    frontier: URLQueues | AskedFrontier
+    call_soon: Callable[[Callable[[], object]], object]
 
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(work.take_back)
-            end: Exception = StopAsyncIteration()
+    def __init__(self, turns: Turns, *, patience: float) -> None:
+        self.is_over: bool = False
+        self.turns = turns
+        self.hosts = turns.hosts
+        self.listener = turns.hosts.listener
+        self.clock = turns.clock
+        self.patience = patience
+        self.held: int = 0
+        self._end: Exception | None = None  # set once the source is exhausted
+        self._hosts: dict[str, HostAtWork] = {}
+        self._busy = 0  # hosts that are not IDLE
+        self._open_turns = 0
+        self._queue: HostQueue = HostQueue(self.clock)
+        self._cold: deque[HostAtWork] = deque()
+        self._ahead: set[HostAtWork] = set()
+        self._room_event = anyio.Event()
+        self._handed_out: deque[tuple[float, Claim, HostAtWork]] = deque()
+        self._hand_out_event = anyio.Event()
+        self._told_full_at = -math.inf
+        self._loop_turns = LoopTurns(self.clock.monotonic)
+
+    def __len__(self) -> int:
+        """The number of hosts with work."""
+        return self._busy
+
+    async def run(self, source: Source) -> bool:
+        """Until cancelled, read the source and take back turns that nobody enters."""
+        reading = LoopTurns(self.clock.monotonic)
+
+        async def take(item: Any) -> None:  # noqa: ANN401 (of any source)
+            self.frontier.take(item)
+            await reading.after_item()
+            while self.frontier.is_full():
+                self._room_event = anyio.Event()
+                await self._room_event.wait()
+
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._take_back)
+                end: Exception = StopAsyncIteration()
+                try:
+                    await read_all(source, take)
+                except Exception as error:  # noqa: BLE001 (re-raised in a worker)
+                    end = error
+                self._end = self._end or end
+                self._queue.wake()
+        finally:
+            # Nothing takes back turns or reads the source anymore.
+            self.is_over = True
+            self._end = self._end or RuntimeError("the source was cancelled")
+            self._queue.wake_all()
+            while self._handed_out:
+                _, claim, _ = self._handed_out.popleft()
+                await self.turns.give_back(claim)
+        return True  # pragma: no cover (it is cancelled first)
+
+    async def _take_back(self) -> None:
+        """Until cancelled, take back each turn that is not entered in time."""
+        while True:
+            if not self._handed_out:
+                self._hand_out_event = anyio.Event()
+                await self._hand_out_event.wait()
+            at, claim, host = self._handed_out[0]
+            if not claim.is_entered:
+                await self.clock.wait(at - self.clock.monotonic())
+            if not claim.is_entered:
+                is_open = claim.on_over is not None
+                if is_open:
+                    claim.on_over = self._close_turn
+                await self.turns.give_back(claim)
+                if is_open:
+                    self._end_turn(host)
+            self._handed_out.popleft()
+
+    def offer(self, name: str) -> None:
+        """Make the host called `name` available to the workers."""
+        host = self._hosts.get(name)
+        if host is None:
+            host = self._hosts[name] = HostAtWork(name)
+        host.is_offered = True
+        if host.state is State.IDLE:
+            self._busy += 1
+            self._go_on(host)
+
+    def close(self) -> None:
+        self.is_over = True
+        self._end = StopAsyncIteration()
+        self._queue.wake_all()
+
+    def skip(self, url: object, error: RobotsError) -> None:
+        self._room_event.set()
+        ready_at = _ready_at(error)
+        self.listener.tell(URLSkipped(url=url, error=error, ready_at=ready_at))
+
+    def _make_ready(self, host: HostAtWork) -> None:
+        host.state = State.READY
+        self._queue.put(host)
+
+    def _rest(self, host: HostAtWork, seconds: float | None = None) -> None:
+        """Make `host` wait for `seconds`, or until its next turn can start."""
+        if seconds is None:
+            seconds = self.turns.queues.seconds_until_ready(host.name)
+        if self.patience < math.inf:
+            self._skip_late(host, seconds)
+            if seconds > self.patience or not self._has_more(host):
+                self._let_go(host)
+                return
+        if host.turns >= self.hosts.pace(host.name).max_at_once:
+            # A turn will end earlier than that unless its task has lost it.
+            seconds = self.hosts.max_turn_seconds
+        if seconds > _SECONDS_WORTH_TELLING:
+            self._warm_next(host)
+        host.state = State.RESTING
+        self._queue.put_at(host, self.clock.monotonic() + seconds)
+
+    def _skip_late(self, host: HostAtWork, seconds: float) -> None:
+        if host.url is not None and seconds > self.patience:
+            late = self.turns.queues.not_in_time(host.name, seconds)
+            self.skip(self._take_url(host), late)
+        if host.url is None:
+            self.frontier.skip_late(host.name, seconds)
+        elif not self.frontier.is_asked_late:
+            delay = self.hosts.pace(host.name).delay
+            self.frontier.skip_late(host.name, seconds + delay)
+
+    def _take_url(self, host: HostAtWork) -> str | URLLike:
+        """Remove and return the URL for `host`."""
+        url, host.url, host.standing = host.url, None, None
+        self.held -= 1
+        self._room_event.set()
+        return cast("str | URLLike", url)
+
+    def _has_more(self, host: HostAtWork) -> bool:
+        return (
+            host.url is not None or host.is_offered or self.frontier.has_url(host.name)
+        )
+
+    def _let_go(self, host: HostAtWork) -> None:
+        """Mark `host` as out of work, and drop it once its turns have ended."""
+        self._busy -= 1
+        self._queue.discard(host)
+        host.state = State.IDLE
+        self._warm_next(host)
+        self._room_event.set()
+        self._forget_if_idle(host)
+
+    def _forget_if_idle(self, host: HostAtWork) -> None:
+        if host.state is State.IDLE and not host.turns:
+            self._hosts.pop(host.name, None)
+        if self._is_done():
+            self._queue.wake()
+
+    def _warm_next(self, host: HostAtWork) -> None:
+        """Prefetch another robots.txt if the one for `host` was prefetched."""
+        if host in self._ahead:
+            self._ahead.discard(host)
+            if self._cold:
+                cold = self._cold.popleft()
+                self._ahead.add(cold)
+                self._make_ready(cold)
+
+    def _end_turn(self, host: HostAtWork) -> None:
+        host.turns -= 1
+        if self._queue.is_resting(host):
+            self._rest(host)
+        self._forget_if_idle(host)
+
+    def _close_turn(self, host: HostAtWork | None = None) -> None:
+        """Count a turn as closed, and end it for `host` if a host is given."""
+        if host is not None:
+            self._end_turn(host)
+        self._open_turns -= 1
+        if self._is_done():
+            self._queue.wake()
+
+    async def next_turn(self) -> Turn:
+        """Wait for the next turn.
+
+        Raises the same errors as `TurnSchedule.__anext__`.
+        """
+        while True:
+            self.turns.check_open()
+            if self.is_over or self._is_done():
+                end = self._end or StopAsyncIteration()
+                self.close()  # an error from the source is raised only once
+                raise end
+            host = self._queue.pop()
+            if host is None:
+                self._tell_if_full()
+                await self._queue.wait()
+                continue
+            host.state = State.TRIED
             try:
-                await read_all(source, take)
-            except Exception as error:  # noqa: BLE001 (re-raised in a worker)
-                end = error
-            work.end_source(end)
-    finally:
-        work.is_over = True  # nothing takes back turns or reads the source anymore
-        work.end_source(RuntimeError("the source was cancelled"))
-        await work.take_back_all()
-    return True  # pragma: no cover (it is cancelled first)
+                turn = await self._try(host)
+            finally:
+                if host.state is State.TRIED:  # cancelled, or an unexpected error
+                    self._make_ready(host)
+            if turn is not None:
+                return turn
+            await self._loop_turns.after_item()
+
+    async def _try(self, host: HostAtWork) -> Turn | None:
+        """Try to start a turn for `host`; otherwise, move `host` to its next state."""
+        seconds = self.turns.queues.seconds_until_ready(host.name)
+        if host.url is None and seconds > 0 and self.frontier.is_asked_late:
+            self._rest(host, seconds)
+            return None
+        url = host.url if host.url is not None else await self._next_url(host)
+        if url is None:
+            return None
+        claim = Claim(url, patience=0.0)
+        try:
+            origin = Origin.from_url(url)
+            standing = self.turns.permissions.standing(origin) or host.standing
+            claim.standing = host.standing
+            if standing is None:
+                self._fetch_ahead(host, origin)
+                return None
+            if seconds > 0 and standing.effect in _PERMITS_SOME:
+                self._rest(host, seconds)
+                return None
+            await self.turns.begin(claim)
+        except TurnNotInTimeError as late:
+            seconds = late.ready_at - self.clock.now()
+            self._rest(host, max(seconds, SHORTEST_WAIT_FOR_PLACE))
+            return None
+        except (DisallowedError, UnsupportedError) as error:
+            self.skip(self._take_url(host), error)
+            self._go_on(host)
+            return None
+        if self.is_over:  # it was closed in the meantime
+            await self.turns.give_back(claim)
+            return None
+        return self._given(host, claim)
+
+    async def _next_url(self, host: HostAtWork) -> MaybeURL:
+        host.is_offered = False
+        try:
+            host.url = await self.frontier.next_url(host.name)
+        except Exception:
+            self.close()
+            raise
+        if host.url is not None:
+            self.held += 1
+        elif host.is_offered:
+            self._make_ready(host)
+        else:
+            self._let_go(host)
+        return host.url
+
+    def _fetch_ahead(self, host: HostAtWork, origin: Origin) -> None:
+        """Fetch the robots.txt of `origin` before `host` gets a turn."""
+        permissions = self.turns.permissions
+        if host not in self._ahead and len(self._ahead) >= permissions.most_ahead:
+            self._cold.append(host)
+        else:
+            self._ahead.add(host)
+            permissions.begin(origin, partial(self._use, host))
+        host.state = State.UNKNOWN
+
+    def _use(self, host: HostAtWork, standing: Standing | None) -> None:
+        """Continue with `host` now that its robots.txt has been fetched."""
+        host.standing = standing
+        self._make_ready(host)
+
+    def _given(self, host: HostAtWork, claim: Claim) -> Turn:
+        self._take_url(host)
+        host.turns += 1
+        self._open_turns += 1
+        claim.patience = math.inf  # in case it is entered too late
+        claim.on_over = partial(self._close_turn, host)
+        claim.call_soon = self.call_soon
+        at = self.clock.monotonic() + _SECONDS_TO_ENTER
+        self._handed_out.append((at, claim, host))
+        self._hand_out_event.set()
+        self._warm_next(host)
+        self._go_on(host)
+        return Turn(self.turns, claim)
+
+    def _go_on(self, host: HostAtWork) -> None:
+        """Let `host` wait for its next turn if it has more work."""
+        if not self._has_more(host):
+            self._let_go(host)
+        elif host.turns:
+            self._rest(host)
+        else:
+            self._make_ready(host)
+
+    def _is_done(self) -> bool:
+        return self._end is not None and not self._busy and not self._open_turns
+
+    def _tell_if_full(self) -> None:
+        """Report an event if the source has to wait for resting hosts."""
+        moment, now = self._queue.first_moment, self.clock.monotonic()
+        is_told = now < self._told_full_at + _SECONDS_BETWEEN_EVENTS
+        is_soon = not now + _SECONDS_WORTH_TELLING <= moment < math.inf
+        if is_told or is_soon or self._end is not None:
+            return
+        if self.frontier.is_full():
+            self._told_full_at = now
+            ready_at = self.clock.now() + moment - now
+            self.listener.tell(WindowFilled(hosts=self._busy, ready_at=ready_at))
+
+
+def _ready_at(error: RobotsError) -> float | None:
+    """When to try again after `error`; `None` if that would not help."""
+    if isinstance(error, TurnNotInTimeError):
+        return error.ready_at
+    if not isinstance(error, DisallowedError):
+        return None
+    verdict = error.verdict
+    return verdict.fresh_until if verdict.reason is Reason.UNREACHABLE else None
+
+
+State = enum.Enum("State", "IDLE READY TRIED UNKNOWN RESTING")
+"""The state of a host; the transitions are at the top."""
+
+
+@dataclass(slots=True, eq=False)
+class HostAtWork:
+    """A host with work or open turns.
+
+    Attributes:
+        url: the URL for the next turn; `None` if it must come from the frontier.
+        standing: the state of the URL's origin after the fetch for that turn, if any.
+        is_offered: whether the host has been offered again since the last call to the
+            frontier.
+        turns: the number of open turns.
+    """
+
+    name: str
+    state: State = State.IDLE
+    url: str | URLLike | None = None
+    standing: Standing | None = None
+    is_offered: bool = False
+    turns: int = 0
+
+
+class HostQueue:
+    """The queue of hosts, each listed once, for worker tasks in one event loop."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ready: deque[HostAtWork] = deque()
+        # An entry is obsolete unless it has the number in `_entries` for its host.
+        self._heap: list[tuple[float, int, HostAtWork]] = []
+        self._entries: dict[HostAtWork, int] = {}
+        self._numbers = count()
+        self._waiting: deque[anyio.Event] = deque()
+        self._on_watch: anyio.Event | None = None
+
+    @property
+    def first_moment(self) -> float:
+        """The earliest `monotonic` time at which a resting host can be ready."""
+        return self._heap[0][0] if self._heap else math.inf
+
+    def put(self, host: HostAtWork) -> None:
+        self._ready.append(host)
+        self.wake()
+
+    def put_at(self, host: HostAtWork, moment: float) -> None:
+        """Make `host` wait until `moment`, replacing any earlier setting."""
+        if moment <= self._clock.monotonic():
+            self._entries.pop(host, None)
+            self.put(host)
+            return
+        number = self._entries[host] = next(self._numbers)
+        heapq.heappush(self._heap, (moment, number, host))
+        if self._heap[0][1] == number:
+            self._wake_watch()
+        most = _ENTRIES_OF_A_HOST * len(self._entries) + _ENTRIES_AT_LEAST
+        if len(self._heap) > most:
+            self._heap = [entry for entry in self._heap if self._is_valid(entry)]
+            heapq.heapify(self._heap)
+
+    def discard(self, host: HostAtWork) -> None:
+        self._entries.pop(host, None)
+
+    def is_resting(self, host: HostAtWork) -> bool:
+        return host in self._entries
+
+    def pop(self) -> HostAtWork | None:
+        """Remove and return the host that has been ready the longest, or `None`."""
+        now = self._clock.monotonic()
+        while self._heap and self._heap[0][0] <= now:
+            entry = heapq.heappop(self._heap)
+            if self._is_valid(entry):
+                host = entry[2]
+                del self._entries[host]
+                self._ready.append(host)
+        if not self._ready:
+            return None
+        host = self._ready.popleft()
+        if self._ready or self._heap:
+            self.wake()
+        return host
+
+    async def wait(self) -> None:
+        """Wait until a worker is needed."""
+        if self._ready:
+            return
+        event = anyio.Event()
+        self._waiting.append(event)
+        seconds = math.inf
+        if self._on_watch is None:
+            self._on_watch = event
+            seconds = self.first_moment - self._clock.monotonic()
+        is_over = False
+        try:
+            await self._clock.wait(seconds, event=event)
+            is_over = True
+        finally:
+            if self._on_watch is event:
+                self._on_watch = None
+            if not event.is_set():
+                self._waiting.remove(event)
+            if not is_over:  # cancelled: another worker may be needed
+                self.wake()
+
+    def wake(self) -> None:
+        """Wake the worker that has been waiting the longest."""
+        if self._waiting:
+            self._waiting.popleft().set()
+
+    def wake_all(self) -> None:
+        while self._waiting:
+            self.wake()
+
+    def _wake_watch(self) -> None:
+        """Wake the worker on watch, so that it recomputes its wait."""
+        if self._on_watch is not None and not self._on_watch.is_set():
+            self._waiting.remove(self._on_watch)
+            self._on_watch.set()
+        else:
+            self.wake()
+
+    def _is_valid(self, entry: tuple[float, int, HostAtWork]) -> bool:
+        _, number, host = entry
+        return self._entries.get(host) == number

@@ -32,6 +32,7 @@ from robotsgate.robotstxt._headers import header_values
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from robotsgate._clock import Clock
     from robotsgate.caching._question import Agent
     from robotsgate.caching._standing import Standing
     from robotsgate.checking._answers import Answers
@@ -218,6 +219,8 @@ class Turns:
     """One gate's turns.
 
     Attributes:
+        hosts: the gate's hosts.
+        clock: the checker's clock.
         queues: the queues in which callers wait for turns.
         permissions: checks URLs against robots.txt.
         counts: the counters, keyed by their names in `GateStats`.
@@ -238,10 +241,10 @@ class Turns:
         self.seconds_waited: float = 0.0
         self.under_way: dict[str, list[Claim]] = {}
         self._policy = renewals.policy
-        self._hosts = hosts
-        self._clock = answers.clock
+        self.hosts: Hosts = hosts
+        self.clock: Clock = answers.clock
         self.queues: Queues = Queues(
-            ledger, hosts, clock=self._clock, on_overdue=self._drop_overdue
+            ledger, hosts, clock=self.clock, on_overdue=self._drop_overdue
         )
         self.permissions: Permissions = Permissions(
             answers, renewals, agent=agent, hosts=hosts, queues=self.queues
@@ -272,7 +275,7 @@ class Turns:
     async def begin(self, claim: Claim) -> None:
         """Wait for robots.txt and the host; raises the same errors as `enter`."""
         self.check_open()
-        asked_at = self._clock.monotonic()
+        asked_at = self.clock.monotonic()
         try:
             await self._begin(claim, asked_at + claim.patience)
         except DisallowedError:
@@ -282,7 +285,7 @@ class Turns:
             self.check_open()
             raise
         finally:
-            self.seconds_waited += self._clock.monotonic() - asked_at
+            self.seconds_waited += self.clock.monotonic() - asked_at
         self.counts["turns"] += 1
 
     async def end(self, claim: Claim, end: TurnEnd) -> None:
@@ -303,11 +306,11 @@ class Turns:
     def seconds_asked_for(self, value: str) -> float | None:
         """The Retry-After `value` in seconds; `None` if it is invalid."""
         headers = {"retry-after": value}
-        return retry_after(headers, now=self._clock.now(), policy=self._policy)
+        return retry_after(headers, now=self.clock.now(), policy=self._policy)
 
     async def _begin(self, claim: Claim, deadline: float) -> None:
         origin, answer = self.permissions.at_once(claim.url)
-        place = Place(self._hosts.host(claim.url, origin))
+        place = Place(self.hosts.host(claim.url, origin))
         self.queues.join(place)
         try:
             permission = await self.permissions.permission(
@@ -337,20 +340,20 @@ class Turns:
         self, place: Place, claim: Claim, permission: Permission, deadline: float
     ) -> None:
         """Start a turn once its `place` is first in the queue and the host is ready."""
-        self._hosts.learn(place.host, permission.origin, permission.rules)
+        self.hosts.learn(place.host, permission.origin, permission.rules)
         claim.grant = await self.queues.grant(
             place,
             deadline=deadline,
             before_wait=lambda host: self._check_waits_for_others(claim, host),
         )
-        claim.began_at = self._clock.monotonic()
+        claim.began_at = self.clock.monotonic()
         self.under_way.setdefault(place.host, []).append(claim)
 
     def _check_waits_for_others(self, claim: Claim, host: str) -> None:
         """Refuse to wait if the owner of `claim` already holds all turns for `host`."""
         own = sum(turn.owner == claim.owner for turn in self.under_way.get(host, ()))
         is_probing = own > 0 and self.queues.status(host).state is HostState.PROBING
-        if is_probing or own >= self._hosts.pace(host).max_at_once:
+        if is_probing or own >= self.hosts.pace(host).max_at_once:
             raise RuntimeError(
                 f"expected the turn for {host!r} to end before its task or thread"
                 " requests another one, because that would be a deadlock"
@@ -359,7 +362,7 @@ class Turns:
     def _drop_overdue(self, host: str, count: int) -> None:
         """Count and drop overdue turns for `host`, `count` of which have just ended."""
         self.counts["overdue"] += count
-        began_before = self._clock.monotonic() - self._hosts.max_turn_seconds
+        began_before = self.clock.monotonic() - self.hosts.max_turn_seconds
         for claim in list(self.under_way.get(host, ())):
             if claim.began_at <= began_before:
                 self._remove(claim, host)
