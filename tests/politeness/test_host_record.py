@@ -72,7 +72,7 @@ def test_stated_delay(
         ),
         pytest.param([(1e9, None)], {"max_delay": 3_600.0}, (3_600.0, 1), id="clamped"),
         pytest.param([], {"max_delay": 0.5}, (0.5, 4), id="default is clamped too"),
-        pytest.param([], {"default_delay": 0.0}, (0.0, 4), id="no delay"),
+        pytest.param([], {"delay": 0.0}, (0.0, 4), id="no delay"),
     ],
 )
 def test_pace_of(
@@ -80,14 +80,7 @@ def test_pace_of(
     limits: dict[str, float],
     expected: tuple[float, int],
 ) -> None:
-    defaults: dict[str, Any] = {
-        "default_delay": 1.0,
-        "max_delay": 3_600.0,
-        "max_at_once": 4,
-        "max_turn_seconds": 300.0,
-    }
-
-    result = pace_of(origins, **(defaults | limits))
+    result = pace_of(origins, pace(**({"max_at_once": 4} | limits)))
 
     assert (result.delay, result.max_at_once) == expected
 

@@ -20,7 +20,7 @@ from robotsgate import (
     UnsupportedError,
 )
 from robotsgate.events import HostBlocked, HostSkipped, URLSkipped, WindowFilled
-from robotsgate.politeness import _permissions
+from robotsgate.politeness import _turns
 from robotsgate.testing import ManualClock
 from tests.checking.builders import (
     AGENT,
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
     from robotsgate import ScheduledTurn, TurnSchedule
     from robotsgate.events import GateEvent
-    from robotsgate.politeness._turns import Claim, Turn
+    from robotsgate.politeness._hosts import Claim
+    from robotsgate.politeness._turns import Turn
 
 pytestmark = pytest.mark.anyio
 
@@ -385,7 +386,7 @@ async def test_waiting_for_hosts_does_not_poll() -> None:
 async def test_only_a_few_robots_txt_files_are_fetched_ahead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_permissions, "_MOST_HOSTS_AHEAD", 5)
+    monkeypatch.setattr(_turns, "_MOST_HOSTS_AHEAD", 5)
     crawl = Crawl()
     schedule = crawl.gate.schedule(sites(30))
 
@@ -521,7 +522,7 @@ async def test_concurrent_turns_of_a_host_return_each_url_once() -> None:
 async def test_hosts_whose_robots_txt_was_fetched_elsewhere_are_crawled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_permissions, "_MOST_HOSTS_AHEAD", 5)
+    monkeypatch.setattr(_turns, "_MOST_HOSTS_AHEAD", 5)
     crawl = Crawl()
     schedule = crawl.gate.schedule(sites(30))
 
@@ -536,7 +537,7 @@ async def test_hosts_whose_robots_txt_was_fetched_elsewhere_are_crawled(
 async def test_slow_hosts_do_not_use_up_the_limit_on_hosts_ahead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_permissions, "_MOST_HOSTS_AHEAD", 5)
+    monkeypatch.setattr(_turns, "_MOST_HOSTS_AHEAD", 5)
     crawl = Crawl()
     for site in sites(20):
         crawl.serve(origin=site, crawl_delay=3_600)

@@ -19,9 +19,9 @@ from robotsgate.caching._question import Agent, check_bound, check_urls
 from robotsgate.checking._checker import RobotsChecker
 from robotsgate.checking._reporting import Listener
 from robotsgate.events import GateStats
-from robotsgate.politeness._hosts import Hosts
+from robotsgate.politeness._host_record import Pace
+from robotsgate.politeness._hosts import Claim, Hosts
 from robotsgate.politeness._ledger import LocalLedger
-from robotsgate.politeness._permissions import pause_until
 from robotsgate.politeness._schedule import (
     AskedFrontier,
     TurnSchedule,
@@ -29,7 +29,7 @@ from robotsgate.politeness._schedule import (
     URLSchedule,
     Work,
 )
-from robotsgate.politeness._turns import Claim, Turn, Turns
+from robotsgate.politeness._turns import Turn, Turns, pause_until
 from robotsgate.robotstxt._model import JSONValue
 from robotsgate.urls._url import Origin
 
@@ -150,11 +150,13 @@ class PolitenessGate:
         self._hosts = Hosts(
             self._listener,
             host_of=host_of,
-            default_delay=default_delay,
-            max_delay=max_delay,
-            delay_factor=delay_factor,
-            max_at_once=max_concurrent_per_host,
-            max_turn_seconds=max_turn_seconds,
+            usual=Pace(
+                delay=default_delay,
+                max_at_once=max_concurrent_per_host,
+                max_delay=max_delay,
+                max_turn_seconds=max_turn_seconds,
+                delay_factor=delay_factor,
+            ),
             max_hosts=max_hosts,
         )
         self._turns = Turns(

@@ -35,7 +35,7 @@ import enum
 import math
 import struct
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -178,35 +178,23 @@ def stated_delay(
 
 
 def pace_of(
-    origins: Iterable[tuple[float | None, RequestRate | None]],
-    *,
-    default_delay: float,
-    max_delay: float,
-    max_at_once: int,
-    max_turn_seconds: float,
-    delay_factor: float = 0.0,
+    origins: Iterable[tuple[float | None, RequestRate | None]], usual: Pace
 ) -> Pace:
     """The pace of a host.
 
     Args:
         origins: the crawl-delay and request rate for the agent at each of the host's
             origins; may be empty.
-        default_delay: the minimum delay, in seconds.
-        max_delay: the maximum delay, in seconds.
-        max_at_once: the maximum number of open turns for a host without a crawl-delay;
-            other hosts get one request at a time.
-        max_turn_seconds: the age at which a turn is considered over.
-        delay_factor: as in `Pace`.
+        usual: the pace of a host without any. A host with a crawl-delay gets one
+            request at a time.
     """
     origins = tuple(origins)
     stated = (stated_delay(*origin) or 0.0 for origin in origins)
     has_crawl_delay = any(crawl_delay is not None for crawl_delay, _ in origins)
-    return Pace(
-        delay=min(max((default_delay, *stated)), max_delay),
-        max_at_once=1 if has_crawl_delay else max_at_once,
-        max_delay=max_delay,
-        max_turn_seconds=max_turn_seconds,
-        delay_factor=delay_factor,
+    return replace(
+        usual,
+        delay=min(max((usual.delay, *stated)), usual.max_delay),
+        max_at_once=1 if has_crawl_delay else usual.max_at_once,
     )
 
 

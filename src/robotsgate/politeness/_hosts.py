@@ -3,8 +3,7 @@
 Callers waiting for a host are served in order of arrival: the first one tries the
 ledger, and the others wait for the first. Requests for robots.txt go before requests
 for pages. This module must never decide when a request may start; `_host_record.py`
-does that. This module is longer than the others, because a place in a queue and its
-host's pace belong together.
+does that.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from collections import deque
 from functools import lru_cache
 from itertools import count
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import anyio
 
@@ -30,11 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from robotsgate._clock import Clock
-    from robotsgate.caching._standing import StandingFor
+    from robotsgate.caching._standing import Standing, StandingFor
     from robotsgate.checking._reporting import Listener
     from robotsgate.events import GateEvent
     from robotsgate.politeness._host_record import Pace
-    from robotsgate.politeness._ledger import Ledger, LedgerStatus, Wait
+    from robotsgate.politeness._ledger import Ledger, LedgerStatus
     from robotsgate.robotstxt._model import RequestRate
     from robotsgate.urls._url import URLLike
 
@@ -74,7 +73,7 @@ class Hosts:
 
     Attributes:
         listener: the gate's listener.
-        max_turn_seconds: the age at which a turn is considered over.
+        usual: the pace of a host that does not ask for a delay.
     """
 
     def __init__(
@@ -82,24 +81,15 @@ class Hosts:
         listener: Listener[GateEvent],
         *,
         host_of: Callable[[str], str] | None,
-        default_delay: float,
-        max_delay: float,
-        delay_factor: float,
-        max_at_once: int,
-        max_turn_seconds: float,
+        usual: Pace,
         max_hosts: int,
     ) -> None:
         self.listener: Listener[GateEvent] = listener
         self._host_of = host_of
-        self._default_delay = default_delay
-        self._max_delay = max_delay
-        self._delay_factor = delay_factor
-        self._max_at_once = max_at_once
-        self.max_turn_seconds = max_turn_seconds
+        self.usual: Pace = usual
         self._max_hosts = max_hosts
         self._hosts: dict[str, _Host] = {}
         self._host_with = lru_cache(_SHARED_HOSTS)(self._new_host)
-        self._usual = self._new_host(()).pace
 
     def host(self, url: str | URLLike, origin: str) -> str:
         """The name of the host of `url`, whose origin has the key `origin`.
@@ -121,7 +111,7 @@ class Hosts:
     def pace(self, host: str) -> Pace:
         """The pace of `host`, based on the origins known so far."""
         known = self._hosts.get(host)
-        return self._usual if known is None else known.pace
+        return self.usual if known is None else known.pace
 
     def learn(self, host: str, origin: str, rules: StandingFor) -> None:
         """Remember the delay in `rules`, which apply to `origin`."""
@@ -141,58 +131,100 @@ class Hosts:
             del self._hosts[next(iter(self._hosts))]  # its next turn relearns it
         self._hosts[host] = self._host_with(tuple(origins.items()))
         seconds = stated_delay(*stated) or 0.0
-        if seconds > self._max_delay:
+        if seconds > self.usual.max_delay:
             self.listener.tell(
                 DelayClamped(
                     host=host,
                     origin=origin,
                     stated_delay=seconds,
-                    delay=self._max_delay,
+                    delay=self.usual.max_delay,
                 )
             )
 
-    def report_blocked(self, event: HostBlocked, *, seconds: float) -> None:
-        """Log and report that the gate is backing off from a host for `seconds`."""
-        _LOGGER.info(
-            "backing off from %s for %.1f s: %s", event.host, seconds, event.cause
-        )
-        self.listener.tell(event)
-
     def _new_host(self, stated: tuple[tuple[str, _Stated], ...]) -> _Host:
-        pace = pace_of(
-            (delays for _, delays in stated),
-            default_delay=self._default_delay,
-            max_delay=self._max_delay,
-            max_at_once=self._max_at_once,
-            max_turn_seconds=self.max_turn_seconds,
-            delay_factor=self._delay_factor,
-        )
-        return _Host(pace, stated)
+        return _Host(pace_of((delays for _, delays in stated), self.usual), stated)
 
 
-class Place:
-    """A place in a host's queue.
+class Claim:
+    """The internal state of one turn, for a page or a robots.txt.
 
     Attributes:
+        url: the URL to fetch, as passed by the caller.
+        is_robots_txt: whether the turn is for fetching a robots.txt.
+        patience: the total time limit for waiting, in seconds, ≥ 0; may be infinite.
+        deadline: when the caller stops waiting, by `Clock.monotonic`; may be infinite.
         host: the host that the caller is waiting for.
-        is_robots_txt: whether the place is for fetching a robots.txt.
-        order: the sort key in the queue: robots.txt before pages, then in order of
-            arrival.
+        order: the sort key in the host's queue: robots.txt before pages, then in order
+            of arrival.
         event: wakes the caller; `None` before the first wait.
+        grant: the grant from the ledger; `None` unless the turn is open.
+        began_at: when the turn started, by `Clock.monotonic`.
+        is_entered: whether a task or thread has entered the turn.
+        owner: the task or thread that entered the turn; `None` before that and after
+            `Turn.leave_task`.
+        end: how the turn ended, as reported; `None` if nothing was reported.
+        cause: the cause of an incident, as in `HostBlocked`.
+        retry_after: the reported Retry-After, in seconds; `None` if there is none.
+        standing: the state of the origin after a fetch for this turn, if there was one.
+        on_over: called once, when the turn has ended or can no longer start.
+        call_soon: schedules a call on the event loop, from any thread.
     """
 
-    __slots__ = ("event", "host", "is_robots_txt", "order")
+    __slots__ = (
+        "began_at",
+        "call_soon",
+        "cause",
+        "deadline",
+        "end",
+        "event",
+        "grant",
+        "host",
+        "is_entered",
+        "is_robots_txt",
+        "on_over",
+        "order",
+        "owner",
+        "patience",
+        "retry_after",
+        "standing",
+        "url",
+    )
 
-    def __init__(self, host: str, *, is_robots_txt: bool = False) -> None:
-        self.host: str = host
+    def __init__(
+        self,
+        url: str | URLLike,
+        *,
+        patience: float = math.inf,
+        is_robots_txt: bool = False,
+    ) -> None:
+        self.url: str | URLLike = url
         self.is_robots_txt: bool = is_robots_txt
+        self.patience: float = patience
+        self.deadline: float = math.inf
+        self.host: str = ""
         self.order: tuple[bool, int] = (False, 0)
         self.event: anyio.Event | None = None
+        self.grant: Grant | None = None
+        self.began_at: float = -math.inf
+        self.is_entered: bool = False
+        self.owner: object = None
+        self.end: TurnEnd | None = None
+        self.cause: str = ""
+        self.retry_after: float | None = None
+        self.standing: Standing | None = None
+        self.on_over: Callable[[], object] | None = None
+        self.call_soon: Callable[[Callable[[], object]], object]
 
     def wake(self) -> None:
-        """Wake the caller."""
+        """Wake the caller, if it is waiting."""
         if self.event is not None:
             self.event.set()
+
+    def close(self) -> None:
+        """Call `on_over`, because the turn has ended or can no longer start."""
+        on_over, self.on_over = self.on_over, None
+        if on_over is not None:
+            on_over()
 
 
 class Queues:
@@ -216,8 +248,8 @@ class Queues:
         self._hosts = hosts
         self._clock = clock
         self._on_overdue = on_overdue
-        self._queues: dict[str, deque[Place]] = {}
-        self._paused: set[Place] = set()
+        self._queues: dict[str, deque[Claim]] = {}
+        self._paused: set[Claim] = set()
         self._arrivals = count()
         self.blocks_forgotten: int = 0
         self.is_closed: bool = False
@@ -239,96 +271,84 @@ class Queues:
         delay = self._hosts.pace(host).delay  # ignoring incidents, whose effect may end
         return self.status(host).wait_seconds + ahead * delay
 
-    def join(self, place: Place) -> None:
-        """Add `place` at the end, or ahead of all pages if it is for a robots.txt.
+    def join(self, claim: Claim) -> None:
+        """Add `claim` at the end, or ahead of all pages if it is for a robots.txt.
 
         `leave` must be called later.
         """
-        place.order = (not place.is_robots_txt, next(self._arrivals))
-        queue = self._queues.setdefault(place.host, deque())
-        if place.is_robots_txt:
-            insort(queue, place, key=_order)
+        claim.event = None
+        claim.order = (not claim.is_robots_txt, next(self._arrivals))
+        queue = self._queues.setdefault(claim.host, deque())
+        if claim.is_robots_txt:
+            insort(queue, claim, key=_order)
         else:
-            queue.append(place)
+            queue.append(claim)
 
-    def leave(self, place: Place) -> None:
-        """Remove `place` and wake the next one."""
-        queue = self._queues[place.host]
-        if queue[0] is not place:
-            del queue[self._index(place)]
+    def leave(self, claim: Claim) -> None:
+        """Remove `claim` and wake the next one."""
+        queue = self._queues[claim.host]
+        if queue[0] is not claim:
+            del queue[self._index(claim)]
             return
         queue.popleft()
         if not queue:
-            del self._queues[place.host]
-        self._wake_first(place.host)
+            del self._queues[claim.host]
+        self._wake_first(claim.host)
 
-    async def grant(
-        self,
-        place: Place,
-        *,
-        deadline: float,
-        before_wait: Callable[[str], None] | None = None,
-    ) -> Grant:
-        """Wait until the host of `place` is ready, and return the grant.
+    async def wait(
+        self, claim: Claim, *, before_wait: Callable[[Claim], None] | None = None
+    ) -> None:
+        """Wait until the host of `claim` is ready, and set its grant.
 
         Args:
-            place: a place that has joined.
-            deadline: when the caller stops waiting, by `Clock.monotonic`; may be
-                infinite.
-            before_wait: called with the host before each wait.
+            claim: a claim that has joined.
+            before_wait: called before each wait.
 
         Raises:
-            TurnNotInTimeError: the turn would start after `deadline`, or the gate is
+            TurnNotInTimeError: the turn would start after the deadline, or the gate is
                 closed.
         """
         while not self.is_closed:
-            queue = self._queues[place.host]
-            if queue[0] is place:
-                answer = await self._ask(place)
-                if isinstance(answer, Grant):
-                    return answer
-                least = longest = answer.seconds
-            else:
-                longest = math.inf
-                least = 0.0 if deadline == math.inf else self.least_wait(place)
-            left = deadline - self._clock.monotonic()
+            least, longest = 0.0, math.inf
+            if self._queues[claim.host][0] is claim:
+                least = longest = await self._try(claim)
+                if claim.grant is not None:
+                    return
+            elif claim.deadline < math.inf:
+                least = self.least_wait(claim)
+            left = claim.deadline - self._clock.monotonic()
             if left <= 0 or least > left:
-                raise self.not_in_time(place.host, least)
+                raise self.not_in_time(claim.host, least)
             if before_wait is not None:
-                before_wait(place.host)
-            place.event = anyio.Event()
-            await self._clock.wait(min(longest, left), event=place.event)
-        raise self.not_in_time(place.host, 0.0)
+                before_wait(claim)
+            claim.event = anyio.Event()
+            await self._clock.wait(min(longest, left), event=claim.event)
+        raise self.not_in_time(claim.host, 0.0)
 
-    async def pause(self, place: Place, *, until: float, deadline: float) -> None:
-        """Leave the queue until `until`, then join it again.
+    async def pause(self, claim: Claim, *, until: float) -> None:
+        """Leave the queue until `until` (epoch seconds), then join it again.
 
-        If the place stayed in the queue, the host's other origins would have to wait
+        If the claim stayed in the queue, the host's other origins would have to wait
         too.
 
-        Args:
-            place: a place that has joined.
-            until: epoch seconds.
-            deadline: when the caller stops waiting, by `Clock.monotonic`.
-
         Raises:
-            TurnNotInTimeError: `until` is after `deadline`, or the gate is closed.
+            TurnNotInTimeError: `until` is after the deadline, or the gate is closed.
         """
         seconds = until - self._clock.now()
-        if self.is_closed or seconds > deadline - self._clock.monotonic():
-            raise self.not_in_time(place.host, seconds)
-        self.leave(place)
-        self._paused.add(place)
-        place.event = anyio.Event()
+        if self.is_closed or seconds > claim.deadline - self._clock.monotonic():
+            raise self.not_in_time(claim.host, seconds)
+        self.leave(claim)
+        self._paused.add(claim)
+        claim.event = anyio.Event()
         try:
-            await self._clock.wait(seconds, event=place.event)
+            await self._clock.wait(seconds, event=claim.event)
         finally:
-            self._paused.discard(place)
-            self.join(place)
+            self._paused.discard(claim)
+            self.join(claim)
 
-    def least_wait(self, place: Place) -> float:
-        """The minimum wait for `place`, in seconds."""
-        return self.seconds_until_ready(place.host, ahead=self._index(place))
+    def least_wait(self, claim: Claim) -> float:
+        """The minimum wait for `claim`, in seconds."""
+        return self.seconds_until_ready(claim.host, ahead=self._index(claim))
 
     def not_in_time(self, host: str, seconds: float) -> TurnNotInTimeError:
         """The error for a turn for `host` that is at least `seconds` away."""
@@ -338,50 +358,49 @@ class Queues:
             ready_at=self._clock.now() + seconds,
         )
 
-    async def end(
-        self,
-        grant: Grant,
-        end: TurnEnd,
-        *,
-        cause: str = "",
-        retry_after: float | None = None,
-    ) -> None:
-        """Like `Ledger.end`, but also takes a `cause`, as in `HostBlocked`."""
+    async def end(self, claim: Claim, end: TurnEnd) -> None:
+        """End the open turn of `claim`."""
+        grant, claim.grant = cast("Grant", claim.grant), None
         with anyio.CancelScope(shield=True):
-            await self._ledger.end(grant, end, retry_after=retry_after)
-        self._wake_first(grant.host)
+            await self._ledger.end(grant, end, retry_after=claim.retry_after)
+        self._wake_first(claim.host)
         if end.is_incident:
-            seconds = self.status(grant.host).wait_seconds
+            seconds = self.status(claim.host).wait_seconds
+            _LOGGER.info(
+                "backing off from %s for %.1f s: %s", claim.host, seconds, claim.cause
+            )
             ready_at = self._clock.now() + seconds
-            event = HostBlocked(host=grant.host, cause=cause, ready_at=ready_at)
-            self._hosts.report_blocked(event, seconds=seconds)
+            event = HostBlocked(host=claim.host, cause=claim.cause, ready_at=ready_at)
+            self._hosts.listener.tell(event)
 
     def close(self) -> None:
         """Refuse all waiting and future callers."""
         self.is_closed = True
-        for places in (self._paused, *self._queues.values()):
-            for place in places:
-                place.wake()
+        for claims in (self._paused, *self._queues.values()):
+            for claim in claims:
+                claim.wake()
 
-    def _index(self, place: Place) -> int:
-        """The number of places ahead of `place`."""
-        return bisect_left(self._queues[place.host], place.order, key=_order)
+    def _index(self, claim: Claim) -> int:
+        """The number of places ahead of `claim`."""
+        return bisect_left(self._queues[claim.host], claim.order, key=_order)
 
-    async def _ask(self, place: Place) -> Grant | Wait:
+    async def _try(self, claim: Claim) -> float:
+        """Try to start the turn; return the seconds until the next try, or 0.0."""
         answer = await self._ledger.start(
-            place.host,
-            self._hosts.pace(place.host),
-            is_robots_txt=place.is_robots_txt,
+            claim.host,
+            self._hosts.pace(claim.host),
+            is_robots_txt=claim.is_robots_txt,
         )
         if answer.overdue:
-            self._on_overdue(place.host, answer.overdue)
+            self._on_overdue(claim.host, answer.overdue)
         if isinstance(answer, Grant):
+            claim.grant = answer
             self.blocks_forgotten += len(answer.forgotten)
         if self.is_closed:  # in the meantime
-            if isinstance(answer, Grant):
-                await self.end(answer, TurnEnd.UNUSED)
-            raise self.not_in_time(place.host, 0.0)
-        return answer
+            if claim.grant is not None:
+                await self.end(claim, TurnEnd.UNUSED)
+            raise self.not_in_time(claim.host, 0.0)
+        return 0.0 if isinstance(answer, Grant) else answer.seconds
 
     def _wake_first(self, host: str) -> None:
         queue = self._queues.get(host)

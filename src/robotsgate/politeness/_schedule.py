@@ -47,7 +47,8 @@ from robotsgate.errors import (
 )
 from robotsgate.events import HostSkipped, URLSkipped, WindowFilled
 from robotsgate.politeness._host_record import SHORTEST_WAIT_FOR_PLACE
-from robotsgate.politeness._turns import Claim, Turn
+from robotsgate.politeness._hosts import Claim
+from robotsgate.politeness._turns import Turn
 from robotsgate.urls._url import Origin, is_url_like
 
 if TYPE_CHECKING:
@@ -393,7 +394,7 @@ class Work:
                 return
         if host.turns >= self.hosts.pace(host.name).max_at_once:
             # A turn will end earlier than that unless its task has lost it.
-            seconds = self.hosts.max_turn_seconds
+            seconds = self.hosts.usual.max_turn_seconds
         if seconds > _SECONDS_WORTH_TELLING:
             self._warm_next(host)
         host.state = State.RESTING

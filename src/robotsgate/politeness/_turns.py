@@ -7,40 +7,62 @@
         DisallowedError            TurnNotInTimeError
 
 A turn joins its host's queue at the start, so turns are granted in the order in which
-they were requested. `Turn` is the public part; `Claim` is its internal state.
+they were requested. `Turn` is the public part; its state is a `Claim` (`_hosts.py`).
 
-This module is longer than the others because `Turn` is public: a third of it is
-docstrings.
+Entries in memory and in the store need no turn. For any other origin, the gate starts
+one flight, with a turn for the robots.txt:
+
+    look up memory and store ──► current: done, without a turn
+        │ not current
+        ▼
+    wait for a turn for the host, before pages
+        │
+        ▼
+    start or join the checker's renewal ──► no request was needed: give the turn back
+        │
+        ▼
+    the turn ends with the fetch, and its outcome is reported for the host
+
+If callers give up, the wait and the fetch continue. If the gate is closed, the wait and
+the turn end, but the fetch continues, because it belongs to the checker.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Self, cast
 
-from robotsgate._flights import task_id
+from robotsgate._flights import Flights, task_id
 from robotsgate.caching._freshness import ASK_FOR_LESS, retry_after
+from robotsgate.caching._outcome import FailureKind, judge
+from robotsgate.caching._question import Question
 from robotsgate.caching._verdict import DisallowedError
 from robotsgate.errors import TurnNotInTimeError
-from robotsgate.politeness._host_record import HostState, TurnEnd
-from robotsgate.politeness._hosts import Place, Queues
-from robotsgate.politeness._permissions import Permissions
+from robotsgate.politeness._host_record import NEVER, HostState, TurnEnd
+from robotsgate.politeness._hosts import Claim, Queues
 from robotsgate.robotstxt._headers import header_values
+from robotsgate.urls._url import Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from robotsgate._clock import Clock
+    from robotsgate._flights import Flight
+    from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._question import Agent
-    from robotsgate.caching._standing import Standing
+    from robotsgate.caching._standing import Standing, StandingFor
     from robotsgate.checking._answers import Answers
     from robotsgate.checking._renewal import Renewals
     from robotsgate.politeness._hosts import Hosts
-    from robotsgate.politeness._ledger import Grant, Ledger
-    from robotsgate.politeness._permissions import Permission
+    from robotsgate.politeness._ledger import Ledger
     from robotsgate.urls._url import URLLike
+
+    _Then = Callable[[Standing | None], object]
+
+# A fraction of the origins that a checker keeps in memory by default.
+_MOST_HOSTS_AHEAD = 2_000
 
 _SAYS_NOTHING = (DisallowedError, TurnNotInTimeError)
 
@@ -160,61 +182,6 @@ class Turn:
             claim.retry_after = self._turns.seconds_asked_for(retry_after)
 
 
-class Claim:
-    """The internal state of one turn.
-
-    Attributes:
-        url: the URL to fetch, as passed by the caller.
-        patience: the total time limit for waiting, in seconds, ≥ 0; may be infinite.
-        grant: the grant from the ledger; `None` unless the turn is open.
-        began_at: when the turn started, by `Clock.monotonic`.
-        is_entered: whether a task or thread has entered the turn.
-        owner: the task or thread that entered the turn; `None` before that and after
-            `Turn.leave_task`.
-        end: how the turn ended, as reported; `None` if nothing was reported.
-        cause: the cause of an incident, as in `HostBlocked`.
-        retry_after: the reported Retry-After, in seconds; `None` if there is none.
-        standing: the state of the origin after a fetch for this turn, if there was one.
-        on_over: called once, when the turn has ended or can no longer start.
-        call_soon: schedules a call on the event loop, from any thread.
-    """
-
-    __slots__ = (
-        "began_at",
-        "call_soon",
-        "cause",
-        "end",
-        "grant",
-        "is_entered",
-        "on_over",
-        "owner",
-        "patience",
-        "retry_after",
-        "standing",
-        "url",
-    )
-
-    def __init__(self, url: str | URLLike, *, patience: float = math.inf) -> None:
-        self.url: str | URLLike = url
-        self.patience: float = patience
-        self.grant: Grant | None = None
-        self.began_at: float = -math.inf
-        self.is_entered: bool = False
-        self.owner: object = None
-        self.end: TurnEnd | None = None
-        self.cause: str = ""
-        self.retry_after: float | None = None
-        self.standing: Standing | None = None
-        self.on_over: Callable[[], object] | None = None
-        self.call_soon: Callable[[Callable[[], object]], object]
-
-    def close(self) -> None:
-        """Call `on_over`, because the turn has ended or can no longer start."""
-        on_over, self.on_over = self.on_over, None
-        if on_over is not None:
-            on_over()
-
-
 class Turns:
     """One gate's turns.
 
@@ -276,8 +243,9 @@ class Turns:
         """Wait for robots.txt and the host; raises the same errors as `enter`."""
         self.check_open()
         asked_at = self.clock.monotonic()
+        claim.deadline = asked_at + claim.patience
         try:
-            await self._begin(claim, asked_at + claim.patience)
+            await self._begin(claim)
         except DisallowedError:
             self.counts["disallowed"] += 1
             raise
@@ -290,13 +258,13 @@ class Turns:
 
     async def end(self, claim: Claim, end: TurnEnd) -> None:
         """End an open turn."""
-        grant = cast("Grant", claim.grant)
-        claim.grant = None
-        self._remove(claim, grant.host)
-        if end.is_incident:
-            self.counts["incidents"] += 1
-        cause, seconds = claim.cause, claim.retry_after
-        await self.queues.end(grant, end, cause=cause, retry_after=seconds)
+        claims = self.under_way.get(claim.host, [])
+        if claim in claims:  # otherwise, it was overdue
+            claims.remove(claim)
+        if not claims:
+            self.under_way.pop(claim.host, None)
+        self.counts["incidents"] += end.is_incident
+        await self.queues.end(claim, end)
 
     async def give_back(self, claim: Claim) -> None:
         """End an open turn if no task has entered it."""
@@ -308,49 +276,37 @@ class Turns:
         headers = {"retry-after": value}
         return retry_after(headers, now=self.clock.now(), policy=self._policy)
 
-    async def _begin(self, claim: Claim, deadline: float) -> None:
+    async def _begin(self, claim: Claim) -> None:
         origin, answer = self.permissions.at_once(claim.url)
-        place = Place(self.hosts.host(claim.url, origin))
-        self.queues.join(place)
+        claim.host = self.hosts.host(claim.url, origin)
+        self.queues.join(claim)
         try:
-            permission = await self.permissions.permission(
-                claim.url,
-                place,
-                origin=origin,
-                answer=answer,
-                deadline=deadline,
-                standing=claim.standing,
+            rules = await self.permissions.rules(
+                claim, origin, answer=answer, standing=claim.standing
             )
-            await self._wait_in(place, claim, permission, deadline)
-            if place.event is None or self.permissions.is_in_force(permission):
+            await self._wait(claim, origin, rules)
+            if claim.event is None or self.permissions.are_in_force(origin, rules):
                 return  # nothing has changed
             # The turn keeps its place in the queue. The second result is used even if
             # it goes stale during the wait, because the delay may be longer than the
             # freshness lifetime.
             await self.end(claim, TurnEnd.UNUSED)
             _, answer = self.permissions.at_once(claim.url)
-            permission = await self.permissions.permission(
-                claim.url, place, origin=origin, answer=answer, deadline=deadline
-            )
-            await self._wait_in(place, claim, permission, deadline)
+            rules = await self.permissions.rules(claim, origin, answer=answer)
+            await self._wait(claim, origin, rules)
         finally:
-            self.queues.leave(place)
+            self.queues.leave(claim)
 
-    async def _wait_in(
-        self, place: Place, claim: Claim, permission: Permission, deadline: float
-    ) -> None:
-        """Start a turn once its `place` is first in the queue and the host is ready."""
-        self.hosts.learn(place.host, permission.origin, permission.rules)
-        claim.grant = await self.queues.grant(
-            place,
-            deadline=deadline,
-            before_wait=lambda host: self._check_waits_for_others(claim, host),
-        )
+    async def _wait(self, claim: Claim, origin: str, rules: StandingFor) -> None:
+        """Start a turn once it is first in the queue and the host is ready."""
+        self.hosts.learn(claim.host, origin, rules)
+        await self.queues.wait(claim, before_wait=self._check_waits_for_others)
         claim.began_at = self.clock.monotonic()
-        self.under_way.setdefault(place.host, []).append(claim)
+        self.under_way.setdefault(claim.host, []).append(claim)
 
-    def _check_waits_for_others(self, claim: Claim, host: str) -> None:
-        """Refuse to wait if the owner of `claim` already holds all turns for `host`."""
+    def _check_waits_for_others(self, claim: Claim) -> None:
+        """Refuse to wait if the claim's owner already holds all turns for the host."""
+        host = claim.host
         own = sum(turn.owner == claim.owner for turn in self.under_way.get(host, ()))
         is_probing = own > 0 and self.queues.status(host).state is HostState.PROBING
         if is_probing or own >= self.hosts.pace(host).max_at_once:
@@ -362,17 +318,222 @@ class Turns:
     def _drop_overdue(self, host: str, count: int) -> None:
         """Count and drop overdue turns for `host`, `count` of which have just ended."""
         self.counts["overdue"] += count
-        began_before = self.clock.monotonic() - self.hosts.max_turn_seconds
-        for claim in list(self.under_way.get(host, ())):
-            if claim.began_at <= began_before:
-                self._remove(claim, host)
+        began_before = self.clock.monotonic() - self.hosts.usual.max_turn_seconds
+        claims = self.under_way.pop(host, [])
+        claims = [claim for claim in claims if claim.began_at > began_before]
+        if claims:
+            self.under_way[host] = claims
 
-    def _remove(self, claim: Claim, host: str) -> None:
-        claims = self.under_way.get(host, [])
-        if claim in claims:
-            claims.remove(claim)
-        if not claims:
-            self.under_way.pop(host, None)
+
+class Permissions:
+    """The permissions from robots.txt for one gate's agent.
+
+    Attributes:
+        most_ahead: the maximum number of hosts whose robots.txt is prefetched before
+            their URLs get a turn.
+    """
+
+    def __init__(
+        self,
+        answers: Answers,
+        renewals: Renewals,
+        *,
+        agent: Agent,
+        hosts: Hosts,
+        queues: Queues,
+    ) -> None:
+        self._answers = answers
+        self._renewals = renewals
+        self._agent = agent
+        self._hosts = hosts
+        self._queues = queues
+        self._clock = answers.clock
+        self._flights: Flights[Standing] = Flights("gate", on_end=self._end)
+        self._errors: dict[Hashable, Exception] = {}  # not yet raised to a caller
+        self._thens: dict[Hashable, list[_Then]] = {}
+        self.most_ahead: int = min(_MOST_HOSTS_AHEAD, max(1, renewals.max_origins // 2))
+
+    async def aclose(self) -> None:
+        """End all waits and turns. Can be called more than once."""
+        await self._flights.aclose()
+
+    def at_once(self, url: str | URLLike) -> tuple[str, bool | None]:
+        """The key of the origin of `url`, and whether the rules in memory allow `url`.
+
+        The second item is `None` if there is no quick result in memory.
+
+        Raises:
+            InvalidURLError: `url` has no origin.
+        """
+        answer = self._answers.at_once(self._agent.name, url)
+        if answer is None:
+            return Origin.from_url(url).key, None
+        text = cast("str", url)  # other types have no quick result
+        return text[: text.index("/", 8)], answer
+
+    async def rules(
+        self,
+        claim: Claim,
+        origin: str,
+        *,
+        answer: bool | None,
+        standing: Standing | None = None,
+    ) -> StandingFor:
+        """The rules that allow a page, after fetching its robots.txt if necessary.
+
+        If the last fetch of the robots.txt returned a 429 or 503, this waits until the
+        origin may be contacted again.
+
+        Args:
+            claim: the page, whose claim is in its host's queue.
+            origin: from the preceding call to `at_once`.
+            answer: from the preceding call to `at_once`, which has counted it.
+            standing: the state of the origin after a fetch for this request; it is used
+                even if it has become stale, because the host's delay may be longer than
+                the freshness lifetime.
+
+        Raises:
+            DisallowedError: the agent may not fetch the page.
+            TurnNotInTimeError: the result is not available by the deadline.
+            RuntimeError: the gate or the checker is closed.
+            UnsupportedError: the scheme is ftp, and the checker has a client.
+        """
+        if answer:
+            last, rules = self._answers.in_memory(self._agent, origin)
+            if rules is not None and pause_until(last) <= self._clock.now():
+                return rules
+        question = Question.of(self._agent.name, claim.url, self._answers.grammar)
+        explain = self._answers.verdict if answer is None else self._answers.explanation
+        while True:
+            seconds = claim.deadline - self._clock.monotonic()
+            try:
+                if standing is None:
+                    standing = await self._standing(question.origin, seconds)
+            except TimeoutError:
+                seconds = self._queues.least_wait(claim)
+                raise self._queues.not_in_time(claim.host, seconds) from None
+            verdict = await explain(question, standing=standing)
+            if not verdict.allowed:
+                raise DisallowedError(verdict)
+            explain = self._answers.explanation
+            until = pause_until(standing)
+            if until <= self._clock.now():
+                return await self._answers.rules_at(standing, self._agent)
+            await self._queues.pause(claim, until=until)
+            standing = None
+
+    def are_in_force(self, origin: str, rules: StandingFor) -> bool:
+        """Whether `rules` are still valid."""
+        standing, _ = self._answers.in_memory(self._agent, origin)
+        is_replaced = standing is not None and standing.usable_from > rules.usable_from
+        return not is_replaced and self._clock.now() < rules.usable_until
+
+    def standing(self, origin: Origin) -> Standing | None:
+        """The state of `origin`; `None` if its robots.txt must be looked up.
+
+        Raises:
+            RuntimeError: the gate or the checker is closed.
+            UnsupportedError: the scheme is ftp, and the checker has a client.
+            Exception: any exception from the last fetch that no caller has received
+                yet.
+        """
+        standing = self._renewals.current(origin)
+        if standing is None:
+            self._raise_error(origin)
+        return standing
+
+    def begin(self, origin: Origin, then: _Then) -> None:
+        """Start fetching the robots.txt of `origin`, and call `then` when that ends.
+
+        `then` is called with the state of the origin, or `None` if it is unknown.
+
+        Raises:
+            RuntimeError: the gate is closed.
+        """
+        self._flights.begin(origin.key, partial(self._renew, origin))
+        self._thens.setdefault(origin.key, []).append(then)
+
+    async def _standing(self, origin: Origin, seconds: float) -> Standing:
+        """The state of `origin`, renewed if necessary; times out after `seconds`."""
+        standing = self._renewals.current(origin)
+        if standing is not None:
+            return standing
+        self._raise_error(origin)
+        flight = self._flights.begin(origin.key, partial(self._renew, origin))
+        return await flight.result_within(seconds, self._clock)
+
+    def _raise_error(self, origin: Origin) -> None:
+        error = self._errors.pop(origin.key, None)
+        if error is not None:
+            raise error
+
+    def _end(self, key: Hashable, flight: Flight[Standing]) -> None:
+        """Call the `then` callbacks of a finished flight.
+
+        If no caller is waiting, the flight's error is kept for the next caller.
+        Otherwise, impatient callers would fetch again and again without ever seeing the
+        error.
+        """
+        if flight.error is not None and not flight.callers:
+            self._errors[key] = flight.error
+        for then in self._thens.pop(key, ()):
+            then(flight.value)
+
+    async def _renew(self, origin: Origin) -> Standing:
+        standing = await self._renewals.look_up(origin)
+        if standing is not None:
+            return standing
+        claim = Claim(origin.robots_url, is_robots_txt=True)
+        claim.host = self._hosts.host(origin.robots_url, origin.key)
+        self._queues.join(claim)
+        try:
+            await self._queues.wait(claim)
+        finally:
+            self._queues.leave(claim)
+        end = TurnEnd.UNUSED
+        try:
+            renewal = self._renewals.begin(origin)
+            fetch_end = self._renewals.fetch_end(origin)
+            end = TurnEnd.UNJUDGED  # in case the wait below is cancelled
+            renewal.callers += 1  # its error is raised below
+            try:
+                await fetch_end.over_event.wait()
+            finally:
+                renewal.callers -= 1
+            if fetch_end.outcome is None:  # no request was made, or `result` raises
+                standing = (await renewal.result()).standing
+                end = TurnEnd.UNUSED
+                return standing
+            end_of_fetch, _ = judge(fetch_end.outcome, self._end_of)
+            end, claim.cause, claim.retry_after = end_of_fetch
+        finally:
+            await self._queues.end(claim, end)
+        return (await renewal.result()).standing
+
+    def _end_of(self, outcome: Outcome) -> tuple[TurnEnd, str, float | None]:
+        """How a fetch ended, the cause of an incident, and its Retry-After."""
+        if outcome.failure is not None:
+            is_refused = outcome.failure is FailureKind.ADDRESS_REFUSED
+            is_sent = outcome.redirects or not is_refused
+            return (TurnEnd.UNJUDGED if is_sent else TurnEnd.UNUSED), "", None
+        if outcome.status not in ASK_FOR_LESS:
+            return TurnEnd.GOOD, "", None
+        seconds = retry_after(
+            outcome.headers, now=self._clock.now(), policy=self._renewals.policy
+        )
+        return TurnEnd.INCIDENT, str(outcome.status), seconds
+
+
+def pause_until(standing: Standing | None) -> float:
+    """When an origin whose last fetch returned a 429 or 503 may be contacted again.
+
+    In epoch seconds; `NEVER` if there is nothing to wait for. If the policy does not
+    treat the status as unreachable, only the Retry-After is used.
+    """
+    last = None if standing is None else standing.entry.outage or standing.entry.answer
+    if last is None or last.status not in ASK_FOR_LESS or last.retry_at is None:
+        return NEVER
+    return last.retry_at
 
 
 def _status_and_retry_after(response: object) -> tuple[int | None, str | None]:
