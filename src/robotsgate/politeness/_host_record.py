@@ -182,11 +182,12 @@ def pace_of(
 ) -> Pace:
     """The pace of a host.
 
+    A host with a crawl-delay gets one request at a time.
+
     Args:
         origins: the crawl-delay and request rate for the agent at each of the host's
             origins; may be empty.
-        usual: the pace of a host without any. A host with a crawl-delay gets one
-            request at a time.
+        usual: the pace of a host without any.
     """
     origins = tuple(origins)
     stated = (stated_delay(*origin) or 0.0 for origin in origins)
@@ -203,17 +204,12 @@ def ready_at(
 ) -> float:
     """The earliest time at which the next request may start.
 
-    If this is not after `now`, the request may start now.
+    If this is not after `now`, the request may start now; `record` must be up to date
+    (see `after_time`).
 
     If the host has its maximum number of open turns, this assumes that one of them ends
     immediately. Trying again at that time is never too late, because a delay follows
     the end of each turn; without a delay, it may be `SHORTEST_WAIT_FOR_PLACE` too late.
-
-    Args:
-        record: a result of `after_time`.
-        now: seconds.
-        pace: the host's current pace.
-        is_robots_txt: whether the request fetches a robots.txt.
     """
     delay = delay_in_force(record, pace)
     last_at = max(record.ended_at, record.fetch_began_at, *record.turns)
@@ -245,18 +241,13 @@ def after_end(
     retry_after: float | None = None,
     jitter: float = 1.0,
 ) -> HostRecord:
-    """The record after the end of a turn.
+    """The record after the end of a turn that started at `began_at`.
 
     For an overdue turn, which was already considered over, this is its actual end.
 
-    Args:
-        record: the record before.
-        now: seconds.
-        began_at: when the turn started.
-        end: how it ended.
-        is_robots_txt: whether the turn was for fetching a robots.txt.
-        retry_after: see `after_incident`.
-        jitter: see `after_incident`.
+    `retry_after` is the Retry-After in seconds, already capped; it is negative for a
+    date in the past. `jitter` (≥ 1) lengthens a block. It is fixed for each host, so
+    that hosts that failed at the same time are retried at different times.
     """
     turns, fetch_began_at = record.turns, record.fetch_began_at
     if is_robots_txt:
@@ -274,49 +265,12 @@ def after_end(
             rest_until = max(rest_until, now + rest)
     record = HostRecord(pace, ended_at, turns, fetch_began_at, rest_until, *record[5:])
     if end.is_incident:
-        return after_incident(
+        return _after_incident(
             record, now, began_at=began_at, retry_after=retry_after, jitter=jitter
         )
     if end is TurnEnd.GOOD and record.back_off + record.slowed_delay > 0:
         return _after_good_answer(record, began_at)
     return record
-
-
-def after_incident(
-    record: HostRecord,
-    now: float,
-    *,
-    began_at: float,
-    retry_after: float | None,
-    jitter: float,
-) -> HostRecord:
-    """The record after a request has ended with an incident.
-
-    A request that started before the last incident is part of that incident: only its
-    Retry-After is used.
-
-    Args:
-        record: the record before.
-        now: seconds.
-        began_at: when the request started.
-        retry_after: how many seconds the host asked callers to wait, already capped;
-            negative if the date is in the past; `None` if there was no Retry-After.
-        jitter: the factor by which to lengthen the block, ≥ 1; fixed for each host, so
-            that hosts that failed at the same time are retried at different times.
-    """
-    seconds = retry_after or 0.0
-    if began_at > record.incident_at:
-        delay = SLOW_DOWN * delay_in_force(record, record.pace)
-        back_off = max(SLOW_DOWN * record.back_off, FIRST_BACK_OFF)
-        record = record._replace(
-            incident_at=now,
-            back_off=min(back_off, LONGEST_BACK_OFF),
-            slowed_delay=min(max(delay, SMALLEST_SLOWED_DELAY), record.pace.max_delay),
-        )
-        if retry_after is None:
-            seconds = record.back_off
-    blocked_until = max(record.blocked_until, now + seconds * jitter)
-    return record._replace(blocked_until=blocked_until)
 
 
 def after_time(record: HostRecord, now: float) -> tuple[HostRecord, int]:
@@ -412,12 +366,7 @@ def after_attempt(
     process that is still there in time keeps its place. A request for a robots.txt goes
     first, since pages may be waiting for it.
 
-    Args:
-        record: a result of `after_time`.
-        now: seconds.
-        process: a number unique to the process, 0 to 2 ** 53.
-        pace: the host's current pace.
-        is_robots_txt: whether the request fetches a robots.txt.
+    Each process has a number from 0 to 2 ** 53; `record` must be up to date.
 
     Returns:
         The record, which is `record` itself if nothing has changed; and the seconds
@@ -495,6 +444,34 @@ def _has_place(record: HostRecord, pace: Pace, *, is_robots_txt: bool) -> bool:
     return is_robots_txt or len(record.turns) < max_at_once
 
 
+def _after_incident(
+    record: HostRecord,
+    now: float,
+    *,
+    began_at: float,
+    retry_after: float | None,
+    jitter: float,
+) -> HostRecord:
+    """The record after a request has ended with an incident.
+
+    A request that started before the last incident is part of that incident: only its
+    Retry-After is used.
+    """
+    seconds = retry_after or 0.0
+    if began_at > record.incident_at:
+        delay = SLOW_DOWN * delay_in_force(record, record.pace)
+        back_off = max(SLOW_DOWN * record.back_off, FIRST_BACK_OFF)
+        record = record._replace(
+            incident_at=now,
+            back_off=min(back_off, LONGEST_BACK_OFF),
+            slowed_delay=min(max(delay, SMALLEST_SLOWED_DELAY), record.pace.max_delay),
+        )
+        if retry_after is None:
+            seconds = record.back_off
+    blocked_until = max(record.blocked_until, now + seconds * jitter)
+    return record._replace(blocked_until=blocked_until)
+
+
 def _after_good_answer(record: HostRecord, began_at: float) -> HostRecord:
     if began_at <= record.incident_at:  # the host's state before the incident
         return record
@@ -505,28 +482,17 @@ def _after_good_answer(record: HostRecord, began_at: float) -> HostRecord:
 
 
 def _record_in(numbers: tuple[float, ...]) -> tuple[float, HostRecord]:
-    written_at, delay, max_at_once, max_delay, max_turn_seconds = numbers[:5]
-    delay_factor, ended_at, fetch_began_at, rest_until, incident_at = numbers[5:10]
-    blocked_until, back_off, slowed_delay, turn_seconds, turns = numbers[10:15]
-    first_place = _NUMBERS_BEFORE_TURNS + int(turns)
-    places = numbers[first_place:]
-    record = HostRecord(
-        Pace(
-            delay=delay,
-            max_at_once=int(max_at_once),
-            max_delay=max_delay,
-            max_turn_seconds=max_turn_seconds,
-            delay_factor=delay_factor,
-        ),
-        ended_at,
-        numbers[_NUMBERS_BEFORE_TURNS:first_place],
-        fetch_began_at,
-        rest_until,
-        incident_at,
-        blocked_until,
-        back_off,
-        slowed_delay,
-        tuple(zip(map(int, places[::2]), places[1::2], strict=True)),
-        turn_seconds,
+    first, rest = numbers[:_NUMBERS_BEFORE_TURNS], numbers[_NUMBERS_BEFORE_TURNS:]
+    written_at, delay, max_at_once, max_delay, max_turn_seconds, factor = first[:6]
+    ended_at, *fields, turn_seconds, turns = first[6:]
+    pace = Pace(
+        delay=delay,
+        max_at_once=int(max_at_once),
+        max_delay=max_delay,
+        max_turn_seconds=max_turn_seconds,
+        delay_factor=factor,
     )
-    return written_at, record
+    places = rest[int(turns) :]
+    queue = tuple(zip(map(int, places[::2]), places[1::2], strict=True))
+    record = (pace, ended_at, rest[: int(turns)], *fields, queue, turn_seconds)
+    return written_at, HostRecord._make(record)
