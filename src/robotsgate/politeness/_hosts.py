@@ -12,6 +12,7 @@ import logging
 import math
 from bisect import bisect_left, insort
 from collections import deque
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
 from operator import attrgetter
@@ -145,13 +146,14 @@ class Hosts:
         return _Host(pace_of((delays for _, delays in stated), self.usual), stated)
 
 
+@dataclass(slots=True, eq=False)
 class Claim:
     """The internal state of one turn, for a page or a robots.txt.
 
     Attributes:
         url: the URL to fetch, as passed by the caller.
-        is_robots_txt: whether the turn is for fetching a robots.txt.
         patience: the total time limit for waiting, in seconds, ≥ 0; may be infinite.
+        is_robots_txt: whether the turn is for fetching a robots.txt.
         deadline: when the caller stops waiting, by `Clock.monotonic`; may be infinite.
         host: the host that the caller is waiting for.
         order: the sort key in the host's queue: robots.txt before pages, then in order
@@ -170,53 +172,25 @@ class Claim:
         call_soon: schedules a call on the event loop, from any thread.
     """
 
-    __slots__ = (
-        "began_at",
-        "call_soon",
-        "cause",
-        "deadline",
-        "end",
-        "event",
-        "grant",
-        "host",
-        "is_entered",
-        "is_robots_txt",
-        "on_over",
-        "order",
-        "owner",
-        "patience",
-        "retry_after",
-        "standing",
-        "url",
-    )
-
-    def __init__(
-        self,
-        url: str | URLLike,
-        *,
-        patience: float = math.inf,
-        is_robots_txt: bool = False,
-    ) -> None:
-        self.url: str | URLLike = url
-        self.is_robots_txt: bool = is_robots_txt
-        self.patience: float = patience
-        self.deadline: float = math.inf
-        self.host: str = ""
-        self.order: tuple[bool, int] = (False, 0)
-        self.event: anyio.Event | None = None
-        self.grant: Grant | None = None
-        self.began_at: float = -math.inf
-        self.is_entered: bool = False
-        self.owner: object = None
-        self.end: TurnEnd | None = None
-        self.cause: str = ""
-        self.retry_after: float | None = None
-        self.standing: Standing | None = None
-        self.on_over: Callable[[], object] | None = None
-        self.call_soon: Callable[[Callable[[], object]], object]
+    url: str | URLLike
+    patience: float = math.inf
+    is_robots_txt: bool = False
+    deadline: float = math.inf
+    host: str = ""
+    order: tuple[bool, int] = (False, 0)
+    event: anyio.Event | None = None
+    grant: Grant | None = None
+    began_at: float = -math.inf
+    is_entered: bool = False
+    owner: object = None
+    end: TurnEnd | None = None
+    cause: str = ""
+    retry_after: float | None = None
+    standing: Standing | None = None
+    on_over: Callable[[], object] | None = None
+    call_soon: Callable[[Callable[[], object]], object] = field(init=False)
 
     def wake(self) -> None:
-        """Wake the caller, if it is waiting."""
         if self.event is not None:
             self.event.set()
 
@@ -243,7 +217,6 @@ class Queues:
         clock: Clock,
         on_overdue: Callable[[str, int], None],
     ) -> None:
-        """Start empty; `on_overdue` is called with a host and a number of turns."""
         self._ledger = ledger
         self._hosts = hosts
         self._clock = clock
@@ -258,11 +231,9 @@ class Queues:
         return sum(map(len, self._queues.values())) + len(self._paused)
 
     def length(self, host: str) -> int:
-        """The number of callers waiting for `host`."""
         return len(self._queues.get(host, ()))
 
     def status(self, host: str) -> LedgerStatus:
-        """The state of `host`, as far as this process knows."""
         return self._ledger.peek(host, self._hosts.pace(host))
 
     def seconds_until_ready(self, host: str, *, ahead: int | None = None) -> float:
@@ -299,10 +270,6 @@ class Queues:
         self, claim: Claim, *, before_wait: Callable[[Claim], None] | None = None
     ) -> None:
         """Wait until the host of `claim` is ready, and set its grant.
-
-        Args:
-            claim: a claim that has joined.
-            before_wait: called before each wait.
 
         Raises:
             TurnNotInTimeError: the turn would start after the deadline, or the gate is
@@ -347,7 +314,6 @@ class Queues:
             self.join(claim)
 
     def least_wait(self, claim: Claim) -> float:
-        """The minimum wait for `claim`, in seconds."""
         return self.seconds_until_ready(claim.host, ahead=self._index(claim))
 
     def not_in_time(self, host: str, seconds: float) -> TurnNotInTimeError:
@@ -359,7 +325,6 @@ class Queues:
         )
 
     async def end(self, claim: Claim, end: TurnEnd) -> None:
-        """End the open turn of `claim`."""
         grant, claim.grant = cast("Grant", claim.grant), None
         with anyio.CancelScope(shield=True):
             await self._ledger.end(grant, end, retry_after=claim.retry_after)

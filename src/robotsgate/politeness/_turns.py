@@ -257,7 +257,6 @@ class Turns:
         self.counts["turns"] += 1
 
     async def end(self, claim: Claim, end: TurnEnd) -> None:
-        """End an open turn."""
         claims = self.under_way.get(claim.host, [])
         if claim in claims:  # otherwise, it was overdue
             claims.remove(claim)
@@ -281,9 +280,7 @@ class Turns:
         claim.host = self.hosts.host(claim.url, origin)
         self.queues.join(claim)
         try:
-            rules = await self.permissions.rules(
-                claim, origin, answer=answer, standing=claim.standing
-            )
+            rules = await self.permissions.rules(claim, origin, answer=answer)
             await self._wait(claim, origin, rules)
             if claim.event is None or self.permissions.are_in_force(origin, rules):
                 return  # nothing has changed
@@ -354,7 +351,6 @@ class Permissions:
         self.most_ahead: int = min(_MOST_HOSTS_AHEAD, max(1, renewals.max_origins // 2))
 
     async def aclose(self) -> None:
-        """End all waits and turns. Can be called more than once."""
         await self._flights.aclose()
 
     def at_once(self, url: str | URLLike) -> tuple[str, bool | None]:
@@ -372,25 +368,13 @@ class Permissions:
         return text[: text.index("/", 8)], answer
 
     async def rules(
-        self,
-        claim: Claim,
-        origin: str,
-        *,
-        answer: bool | None,
-        standing: Standing | None = None,
+        self, claim: Claim, origin: str, *, answer: bool | None
     ) -> StandingFor:
         """The rules that allow a page, after fetching its robots.txt if necessary.
 
-        If the last fetch of the robots.txt returned a 429 or 503, this waits until the
-        origin may be contacted again.
-
-        Args:
-            claim: the page, whose claim is in its host's queue.
-            origin: from the preceding call to `at_once`.
-            answer: from the preceding call to `at_once`, which has counted it.
-            standing: the state of the origin after a fetch for this request; it is used
-                even if it has become stale, because the host's delay may be longer than
-                the freshness lifetime.
+        `origin` and `answer` are from the preceding call to `at_once`, which has
+        counted the answer. If the last fetch of the robots.txt returned a 429 or 503,
+        this waits until the origin may be contacted again.
 
         Raises:
             DisallowedError: the agent may not fetch the page.
@@ -398,6 +382,9 @@ class Permissions:
             RuntimeError: the gate or the checker is closed.
             UnsupportedError: the scheme is ftp, and the checker has a client.
         """
+        # The state after a fetch for this turn is used even if it has become stale,
+        # because the host's delay may be longer than the freshness lifetime.
+        standing, claim.standing = claim.standing, None
         if answer:
             last, rules = self._answers.in_memory(self._agent, origin)
             if rules is not None and pause_until(last) <= self._clock.now():
@@ -446,9 +433,6 @@ class Permissions:
         """Start fetching the robots.txt of `origin`, and call `then` when that ends.
 
         `then` is called with the state of the origin, or `None` if it is unknown.
-
-        Raises:
-            RuntimeError: the gate is closed.
         """
         self._flights.begin(origin.key, partial(self._renew, origin))
         self._thens.setdefault(origin.key, []).append(then)
