@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
     Client = Redis | RedisCluster
 
+    # Returns the bytes under a key, and when the server read them, if known.
+    _Read = Callable[[Client, str], Awaitable[tuple[bytes | None, float]]]
+
 _Result = TypeVar("_Result")
 
 # Calls that take longer fail. The checker does not wait that long.
@@ -112,6 +115,9 @@ class RedisStore:
 
     The store connects when it is first used, and keeps its connections open until it is
     closed, by `aclose` or at the end of `async with`.
+
+    A call raises `StoreError` if the server does not respond, and `UnsupportedError` on
+    trio.
     """
 
     def __init__(
@@ -164,12 +170,7 @@ class RedisStore:
         await self.aclose()
 
     async def get(self, key: str) -> bytes | None:
-        """See `Store.get`. A value of another type, such as a list, is read as empty.
-
-        Raises:
-            StoreError: the server does not respond.
-            UnsupportedError: this is not asyncio.
-        """
+        """See `Store.get`. A value of another type, such as a list, counts as empty."""
         kept, _ = await self._result_of(
             lambda client: _value(client, self._prefix + key)
         )
@@ -189,20 +190,9 @@ class RedisStore:
             StoreError: the server does not respond or refuses the bytes, or other
                 writers got in first until the time was over: ten seconds, or less if
                 the caller has a shorter timeout.
-            UnsupportedError: this is not asyncio.
             Exception: raised by `change`.
         """
-        error = await self._result_of(
-            lambda client: self._apply(
-                client,
-                key,
-                lambda kept, _: change(kept),
-                read=_value,
-                lease=self._lease_to_end(client, key),
-            )
-        )
-        if error is not None:
-            raise error
+        await self._update(key, lambda kept, _: change(kept), read=_value)
 
     async def update_timed(self, key: str, change: TimedChange) -> None:
         """See `TimedStore.update_timed`. The time is that of the server.
@@ -211,22 +201,12 @@ class RedisStore:
 
         Raises:
             StoreError: as for `update`.
-            UnsupportedError: this is not asyncio.
             Exception: raised by `change`.
         """
-        error = await self._result_of(
-            lambda client: self._apply(client, key, change, read=_value_with_time)
-        )
-        if error is not None:
-            raise error
+        await self._update(key, change, read=_value_with_time)
 
     async def delete(self, key: str) -> None:
-        """See `Store.delete`.
-
-        Raises:
-            StoreError: the server does not respond.
-            UnsupportedError: this is not asyncio.
-        """
+        """See `Store.delete`."""
         await self._result_of(lambda client: client.delete(self._prefix + key))
 
     async def purge(self, now: float) -> int:  # noqa: ARG002 (the server has a clock)
@@ -234,32 +214,18 @@ class RedisStore:
         return 0
 
     async def keys(self) -> AsyncIterator[str]:
-        """See `ListableStore.keys`. Reads all keys before yielding the first one.
-
-        Raises:
-            StoreError: the server does not respond, or has too many keys.
-            UnsupportedError: this is not asyncio.
-        """
+        """See `ListableStore.keys`. Reads all keys before yielding the first one."""
         for key in await self._result_of(self._all_keys):
             yield key
 
     async def count(self) -> int:
-        """See `ListableStore.count`. As slow as `keys`.
-
-        Raises:
-            StoreError: the server does not respond, or has too many keys.
-            UnsupportedError: this is not asyncio.
-        """
+        """See `ListableStore.count`. As slow as `keys`."""
         return len(await self._result_of(self._all_keys))
 
     async def acquire(self, key: str, owner: str, seconds: float) -> bool:
         """See `FetchLease.acquire`.
 
         If the caller gives up in the meantime, the lease is released.
-
-        Raises:
-            StoreError: the server does not respond.
-            UnsupportedError: this is not asyncio.
         """
         self._check_usable()
         is_wanted = True
@@ -293,12 +259,7 @@ class RedisStore:
         return outcome
 
     async def release(self, key: str, owner: str) -> None:
-        """See `FetchLease.release`.
-
-        Raises:
-            StoreError: the server does not respond.
-            UnsupportedError: this is not asyncio.
-        """
+        """See `FetchLease.release`."""
         lease = self._leases.get(key)
         if lease is not None and lease.owner == owner:
             del self._leases[key]
@@ -378,19 +339,21 @@ class RedisStore:
                 keys.add(key.removeprefix(self._prefix))
         return keys
 
+    async def _update(self, key: str, change: TimedChange, *, read: _Read) -> None:
+        error = await self._result_of(
+            lambda client: self._apply(client, key, change, read=read)
+        )
+        if error is not None:
+            raise error
+
     async def _apply(
-        self,
-        client: Client,
-        key: str,
-        change: TimedChange,
-        *,
-        read: Callable[[Client, str], Awaitable[tuple[bytes | None, float]]],
-        lease: _Lease | None = None,
+        self, client: Client, key: str, change: TimedChange, *, read: _Read
     ) -> Exception | None:
         """Apply `change` to `key`; return the error that `change` raises, if any.
 
         If the error were raised here, it would look like a server failure.
         """
+        lease = self._lease_to_end(client, key)
         longest_pause = _FIRST_PAUSE_SECONDS
         while True:
             if lease is not None and lease.kept:

@@ -82,6 +82,8 @@ class SQLiteStore:
     A store belongs to one event loop, and does all its work in worker threads.
     Processes on the same machine may share a file; do not put it on a network file
     system. When the file is full, the keys that were written longest ago are evicted.
+
+    A call raises `StoreError` if the file cannot be read or written.
     """
 
     def __init__(
@@ -136,26 +138,17 @@ class SQLiteStore:
         await self.aclose()
 
     async def get(self, key: str) -> bytes | None:
-        """See `Store.get`.
-
-        Raises:
-            StoreError: the file cannot be read.
-        """
+        """See `Store.get`."""
         return await self._result_of(self._reads, lambda: _value_of(self._reader, key))
 
     async def get_many(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """The bytes under `keys`, read in one go; keys without bytes are omitted.
-
-        Raises:
-            StoreError: the file cannot be read.
-        """
+        """The bytes under `keys`, read in one go; keys without bytes are omitted."""
         return await self._result_of(self._reads, lambda: self._values_of(keys))
 
     async def update(self, key: str, change: Change) -> None:
         """See `Store.update`. Returns once the bytes are in the file.
 
         Raises:
-            StoreError: the file cannot be written.
             Exception: raised by `change`.
         """
         error = await self._result_of(self._writes, lambda: self._apply(key, change))
@@ -163,22 +156,14 @@ class SQLiteStore:
             raise error
 
     async def delete(self, key: str) -> None:
-        """See `Store.delete`.
-
-        Raises:
-            StoreError: the file cannot be written.
-        """
+        """See `Store.delete`."""
         await self._result_of(
             self._writes,
             lambda: self._writer.execute("DELETE FROM kept WHERE key = ?", (key,)),
         )
 
     async def purge(self, now: float) -> int:
-        """See `Store.purge`. Works in slices, so that other writers don't wait long.
-
-        Raises:
-            StoreError: the file cannot be written.
-        """
+        """See `Store.purge`. Works in slices, so that other writers don't wait long."""
         dropped = 0
         while True:
             rows = await self._result_of(self._writes, lambda: self._drop_slice(now))
@@ -187,11 +172,7 @@ class SQLiteStore:
                 return dropped
 
     async def keys(self) -> AsyncIterator[str]:
-        """See `ListableStore.keys`. Reads the keys in slices.
-
-        Raises:
-            StoreError: the file cannot be read.
-        """
+        """See `ListableStore.keys`. Reads the keys in slices."""
         last = ""  # keys are sorted, so that none is listed twice
         while True:
             keys = await self._result_of(
@@ -204,11 +185,7 @@ class SQLiteStore:
             last = keys[-1]
 
     async def count(self) -> int:
-        """See `ListableStore.count`.
-
-        Raises:
-            StoreError: the file cannot be read.
-        """
+        """See `ListableStore.count`."""
         return await self._result_of(self._reads, lambda: _count(self._reader))
 
     async def aclose(self) -> None:
