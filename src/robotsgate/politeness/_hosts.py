@@ -360,7 +360,7 @@ class Queues:
             self._on_overdue(claim.host, answer.overdue)
         if isinstance(answer, Grant):
             claim.grant = answer
-            self.blocks_forgotten += len(answer.forgotten)
+            self.blocks_forgotten += answer.forgotten
         if self.is_closed:  # in the meantime
             if claim.grant is not None:
                 await self.end(claim, TurnEnd.UNUSED)

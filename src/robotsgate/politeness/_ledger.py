@@ -47,8 +47,8 @@ class Grant(NamedTuple):
             were older than `max_turn_seconds`, ≥ 0.
         shared_began_at: the time of the grant in the record that processes share;
             `None` if they share none, or the store could not be reached.
-        forgotten: blocked hosts that the ledger has dropped to make room for this one;
-            usually empty.
+        forgotten: how many blocked hosts the ledger has dropped to make room for this
+            one, ≥ 0.
     """
 
     host: str
@@ -57,7 +57,7 @@ class Grant(NamedTuple):
     is_robots_txt: bool
     overdue: int
     shared_began_at: float | None = None
-    forgotten: tuple[str, ...] = ()
+    forgotten: int = 0
 
 
 class Wait(NamedTuple):
@@ -224,19 +224,19 @@ class LocalLedger:
         record = self._records.get(host)
         return (HostRecord(pace), 0) if record is None else after_time(record, now)
 
-    def _keep(self, host: str, record: HostRecord, now: float) -> tuple[str, ...]:
-        """Store `record`; return the blocked hosts dropped to make room."""
-        forgotten: tuple[str, ...] = ()
+    def _keep(self, host: str, record: HostRecord, now: float) -> int:
+        """Store `record`; return how many blocked hosts were dropped to make room."""
+        forgotten = 0
         if host not in self._records:
             forgotten = self._forget_some(now)
             self._round.append(host)
         self._records[host] = record
         return forgotten
 
-    def _forget_some(self, now: float) -> tuple[str, ...]:
-        """Drop some of the next few hosts; return those that were blocked."""
+    def _forget_some(self, now: float) -> int:
+        """Drop some of the next few hosts; return how many of them were blocked."""
         records = self._records
-        forgotten: tuple[str, ...] = ()
+        forgotten = 0
         hosts = [
             hosts.popleft()
             for hosts in (self._round, self._blocked)
@@ -251,8 +251,7 @@ class LocalLedger:
             is_idle = not record.turns and record.fetch_began_at == NEVER
             if now >= moment or (is_idle and len(records) >= self._max_hosts):
                 del records[host]
-                if is_blocked:
-                    forgotten = (*forgotten, host)
+                forgotten += is_blocked
             else:
                 (self._blocked if is_blocked else self._round).append(host)
         return forgotten

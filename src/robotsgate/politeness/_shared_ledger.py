@@ -303,7 +303,7 @@ class SharedLedger:
         if start.seconds > 0:
             return Wait(start.seconds + _TICK, start.overdue)
         return answer._replace(
-            overdue=start.overdue, shared_began_at=start.began_at, forgotten=()
+            overdue=start.overdue, shared_began_at=start.began_at, forgotten=0
         )
 
     async def end(
