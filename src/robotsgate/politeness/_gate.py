@@ -21,7 +21,7 @@ from robotsgate.checking._reporting import Listener
 from robotsgate.events import GateStats
 from robotsgate.politeness._host_record import Pace
 from robotsgate.politeness._hosts import Claim, Hosts
-from robotsgate.politeness._ledger import LocalLedger
+from robotsgate.politeness._ledger import Ledger, LocalLedger
 from robotsgate.politeness._schedule import (
     AskedFrontier,
     TurnSchedule,
@@ -38,11 +38,9 @@ if TYPE_CHECKING:
 
     from robotsgate.events import GateEvent
     from robotsgate.politeness._host_record import HostState
-    from robotsgate.politeness._ledger import Ledger
     from robotsgate.urls._url import URLLike
 
 _LOGGER = logging.getLogger("robotsgate.politeness")
-_LEDGER_METHODS = ("start", "end", "peek", "aclose")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +137,11 @@ class PolitenessGate:
         check_bound("max_hosts", max_hosts)
         if not (host_of is None or callable(host_of)):
             raise TypeError(f"expected host_of to be callable, got {host_of!r}")
-        _check_ledger(ledger)
+        given = ledger
+        if not (given is None or isinstance(given, Ledger)):
+            raise TypeError(
+                f"expected ledger to have start, end, peek and aclose, got {given!r}"
+            )
         self._agent = Agent.of(agent)
         self._answers = checker._answers  # noqa: SLF001 (same package)
         renewals = checker._renewals  # noqa: SLF001 (same package)
@@ -373,17 +375,4 @@ def _check_seconds(
         finite = "finite and " if is_finite else ""
         raise ValueError(
             f"expected {name} to be {finite}{least:g} or more, got {seconds!r}"
-        )
-
-
-def _check_ledger(ledger: object) -> None:
-    """Check that `ledger` is a ledger or `None`.
-
-    Raises:
-        TypeError: `ledger` lacks a method.
-    """
-    methods = (getattr(ledger, name, None) for name in _LEDGER_METHODS)
-    if not (ledger is None or all(map(callable, methods))):
-        raise TypeError(
-            f"expected ledger to have start, end, peek and aclose, got {ledger!r}"
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from robotsgate._clock import SystemClock
 from robotsgate.caching._freshness import with_jitter
@@ -92,6 +92,7 @@ class LedgerStatus:
     wait_seconds: float
 
 
+@runtime_checkable
 class Ledger(Protocol):
     """Keeps the state of hosts and grants permission to contact them.
 
