@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from robotsgate._flights import DaemonThreads
 from robotsgate.caching._address_guard import FetchGuard, GuardRules
 from robotsgate.caching._policy import Policy
 from robotsgate.fetching._fetcher import OwnFetch
 from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
-from robotsgate.fetching._threads import DaemonThreads
 from robotsgate.urls._url import Origin
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.lowlevel
 
-from robotsgate.fetching import _dialling
+from robotsgate.fetching import _direct
 from robotsgate.fetching._direct import DirectFetcher
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Switchboard:
         text = answers.pop(0) if len(answers) > 1 else answers[0]
         return [ip_address(address) for address in text.split()]
 
-    async def connect(self, address: str, port: int) -> _dialling.SocketStream:
+    async def connect(self, address: str, port: int) -> _direct.SocketStream:
         """A connection to the server behind `address`."""
         self.dialled.append(address)
         if address not in self._servers:
@@ -81,4 +81,4 @@ class Switchboard:
         server = self._servers[address]
         if server is None:
             await anyio.sleep_forever()
-        return await _dialling.connect("127.0.0.1", server.port)
+        return await _direct.connect("127.0.0.1", server.port)

@@ -22,8 +22,12 @@ import trustme
 
 from robotsgate import Policy
 from robotsgate.caching._outcome import FailureKind, Outcome
-from robotsgate.fetching._dialling import SocketStream, connect
-from robotsgate.fetching._direct import DirectFetcher, default_context
+from robotsgate.fetching._direct import (
+    DirectFetcher,
+    SocketStream,
+    connect,
+    default_context,
+)
 from tests.fetching.fetches import PATIENCE_SECONDS, RULES, Followed, fetched
 from tests.fetching.switchboard import Switchboard
 from tests.servers.answers import Raw, Reply, endless

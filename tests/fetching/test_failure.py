@@ -28,8 +28,7 @@ from twisted.web.client import ResponseFailed
 from robotsgate.caching._address_guard import AddressRefusedError
 from robotsgate.caching._coding import CodingError
 from robotsgate.caching._outcome import FailureKind
-from robotsgate.fetching._failure import failure_kind, outcome_of
-from robotsgate.fetching._fetcher import FetchFailedError
+from robotsgate.fetching._fetcher import FetchFailedError, failure_kind, outcome_of
 
 
 def caused(error: Exception, *causes: BaseException) -> Exception:
@@ -149,6 +148,11 @@ ROWS: dict[str, tuple[Exception, FailureKind, str]] = {
     ),
     "no thread": (
         RuntimeError("can't start new thread"),
+        FailureKind.LOCAL,
+        "RuntimeError",
+    ),
+    "no thread when the interpreter exits": (
+        RuntimeError("can't create new thread at interpreter shutdown"),
         FailureKind.LOCAL,
         "RuntimeError",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 from unittest.mock import ANY
 
@@ -12,10 +13,7 @@ import httpx
 import httpx2
 import pytest
 
-from robotsgate import (
-    FailureKind,
-    FetchedResponse,
-)
+from robotsgate import FailureKind, FetchedResponse
 from robotsgate.caching._outcome import Outcome
 from robotsgate.fetching._fetcher import is_own_request
 from robotsgate.fetching._robots_fetch import sender_for
@@ -24,6 +22,7 @@ from tests.servers.answers import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextvars import Context
 
     from tests.servers.loopback import LoopbackServer
 
@@ -169,6 +168,23 @@ async def test_checkers_own_request_is_recognized_in_a_thread_of_the_fetch() -> 
     await fetched("http://a.test", client=InThread(response()))
 
     assert seen == [True, False]
+
+
+async def test_task_that_outlives_the_fetch_has_no_own_request() -> None:
+    class StartsTask(ScriptedFetcher):
+        async def get(
+            self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
+        ) -> FetchedResponse:
+            contexts.append(copy_context())
+            return await super().get(url, headers, max_bytes=max_bytes)
+
+    contexts: list[Context] = []
+    fetcher = StartsTask(response())
+
+    await fetched("http://a.test", client=fetcher)
+
+    assert fetcher.saw_own_request == [True]
+    assert not contexts[0].run(is_own_request, fetcher.calls[0][0])
 
 
 async def test_client_hook_can_recognize_the_checkers_own_requests(

@@ -17,7 +17,7 @@ import respx
 
 from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.caching._policy import Policy
-from robotsgate.fetching import _exchange
+from robotsgate.fetching import _direct
 from robotsgate.fetching._fetcher import OwnFetch
 from robotsgate.urls._url import Origin
 from tests.fetching.fetches import (
@@ -161,7 +161,7 @@ async def test_status_is_kept_if_the_error_page_never_ends(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, then: Callable[[Connection], None]
 ) -> None:
     """The page is not worth losing the status and Retry-After for."""
-    monkeypatch.setattr(_exchange, "ERROR_PAGE_SECONDS", 0.1)
+    monkeypatch.setattr(_direct, "ERROR_PAGE_SECONDS", 0.1)
     server = serve(Raw(head("503 No", "Retry-After: 600") + b"<title>Error", then))
 
     outcome = await fetched(server.url)

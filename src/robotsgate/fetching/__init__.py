@@ -6,11 +6,11 @@ package above `checking`. The public names are for authors of fetchers and wrapp
 
 from robotsgate.caching._coding import CodingError
 from robotsgate.fetching._body import Body, read_into
-from robotsgate.fetching._failure import failure_kind
 from robotsgate.fetching._fetcher import (
     NEVER_SENT,
     as_pairs,
     counts_as_public,
+    failure_kind,
     has_left_origin,
     passes_unasked,
     sent_url,

@@ -57,6 +57,7 @@ class Body:
         is_error_page: whether failing to read the body has no effect, because the
             status alone is enough.
         is_over: whether no more bytes are needed.
+        pieces: the number of chunks received.
         raw_bytes: the number of compressed bytes received.
     """
 
@@ -74,10 +75,10 @@ class Body:
         self._max_bytes = bytes_worth_reading(status, max_bytes)
         self.is_error_page: bool = is_server_error(status)
         self.is_over: bool = not self._max_bytes
+        self.pieces: int = 0
         self.raw_bytes: int = 0
         self._coding = content_encoding_of(headers)
         self._decoder: Inflate | None = None
-        self._pieces = 0
         self._decoded = bytearray()
 
     def feed(self, chunk: bytes) -> None:
@@ -87,12 +88,11 @@ class Body:
             CodingError: the coding was not requested; or the body is not encoded with
                 it, decodes to almost nothing, or arrives in too many pieces.
         """
-        self._pieces += 1
-        if self._pieces > (
-            _PIECES_OF_ANY_LENGTH + self.raw_bytes // _LEAST_BYTES_OF_A_PIECE
-        ):
+        self.pieces += 1
+        most_pieces = _PIECES_OF_ANY_LENGTH + self.raw_bytes // _LEAST_BYTES_OF_A_PIECE
+        if self.pieces > most_pieces:
             raise CodingError(
-                f"too many pieces: {self._pieces} for {self.raw_bytes} bytes"
+                f"too many pieces: {self.pieces} for {self.raw_bytes} bytes"
             )
         if chunk and not self.raw_bytes:  # an empty body has no coding
             self._decoder = decoder_of(self._coding)
@@ -150,13 +150,11 @@ async def read_into(body: Body, chunks: AsyncIterable[bytes]) -> None:
 
 
 async def _feed_with(chunks: AsyncIterable[bytes], body: Body) -> None:
-    pieces = 0
     async for chunk in chunks:
         body.feed(chunk)
         if body.is_over:
             return
-        pieces += 1
-        if pieces % PIECES_BETWEEN_CHECKPOINTS == 0:
+        if body.pieces % PIECES_BETWEEN_CHECKPOINTS == 0:
             await anyio.lowlevel.checkpoint()
     body.finish()
 

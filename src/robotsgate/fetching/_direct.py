@@ -1,35 +1,432 @@
-"""The default fetcher: each GET opens its own connection, using h11 over sockets.
+"""The default fetcher: each GET opens its own connection, on asyncio and trio.
 
-Each origin needs only one request, so a pool or HTTP/2 would not help.
+Each origin needs only one request, so a pool or HTTP/2 would not help. A host is
+resolved once, the guard checks its addresses, and the connection is made to one of
+them, so nobody can change the address between the check and the connection (DNS
+rebinding). The socket is non-blocking, and h11 parses what it receives.
+
+A GET is a series of steps, and all its state is in `Exchange`, so that it can be
+interrupted between any two steps and resumed. The steps share a cancel scope, because
+scopes are slow to create; each wait moves the scope's deadline. A scope whose deadline
+has passed is cancelled permanently, even if the bytes had arrived and the event loop
+was just too busy to see them. The steps then continue in a new scope:
+
+    wait for a thread ─▶ dial ─▶ shake hands (https) ─▶ send ─▶ read … ─▶ the response
+                         └───────── in a cancel scope ─────────┘
+                                   │ its deadline has passed
+          ┌────────────────────────┘
+          ├─ the deadline of the fetch ────────────────────▶ TimeoutError
+          ├─ while waiting for something ──────────────────▶ ConnectTimeout, ReadTimeout
+          └─ between two steps, or the bytes are available ▶ a new scope
 """
 
 from __future__ import annotations
 
+import math
 import os
+import socket
 import ssl
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from functools import partial
+from ipaddress import ip_address
+from itertools import chain, zip_longest
+from typing import TYPE_CHECKING, cast
 
 import anyio
+import anyio.abc
+import anyio.lowlevel
 import h11
+from anyio.streams.tls import TLSStream
 
 from robotsgate.caching._outcome import FailureKind
-from robotsgate.fetching._dialling import connect, resolve
-from robotsgate.fetching._exchange import Exchange
-from robotsgate.fetching._fetcher import FetchFailedError, own_fetch
+from robotsgate.fetching._body import (
+    ERROR_PAGE_SECONDS,
+    PIECES_BETWEEN_CHECKPOINTS,
+    Body,
+)
+from robotsgate.fetching._fetcher import (
+    FetchedResponse,
+    FetchFailedError,
+    as_pairs,
+    own_fetch,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from robotsgate.fetching._dialling import Connect, Resolve
-    from robotsgate.fetching._fetcher import FetchedResponse, OwnFetch
+    from anyio.abc import ByteStream
+
+    from robotsgate.fetching._fetcher import OwnFetch
     from robotsgate.urls._address_class import IPAddress
+
+Resolve = Callable[["OwnFetch"], Awaitable[Awaitable["Sequence[IPAddress]"]]]
+"""Begins to resolve the host of a fetch; the addresses can then be awaited."""
+
+Connect = Callable[[str, int], Awaitable["SocketStream"]]
+"""Connects to an IP address and a port."""
+
+# RFC 8305 §8: the recommended delay between two attempts.
+_ATTEMPT_DELAY_SECONDS = 0.25
+
+MOST_ADDRESSES = 8
+"""How many of a name's addresses to try; trying all could contact too many hosts."""
+
+# While this much is being decrypted and parsed, no other task runs.
+_MOST_BYTES_AT_ONCE = 16 * 1024
+
+# Everything in a response except its body: the header section, informational responses,
+# chunk framing, trailers, and one read that has not been parsed yet. Other clients
+# limit the header section to between 16 KiB (Node.js) and 100 KiB (httpx). Framing adds
+# half the length of a chunk that contains a single line.
+_MOST_BYTES_BESIDE_THE_BODY = 64 * 1024
+
+# TLS overhead: a handshake takes 2 to 20 KiB, and each record 22 bytes or more. Session
+# tickets of 20 bytes take 10 microseconds each.
+_MOST_BYTES_OF_TLS = 64 * 1024
+
+# As in httpcore. The limit for everything except the body is reached first.
+_LONGEST_HEAD = 100 * 1024
+
+_TOO_MANY_BYTES = "the response is too large, apart from its body"
+
+_BROKEN = (OSError, anyio.BrokenResourceError, anyio.EndOfStream)
 
 # Libraries that mock requests by patching httpx's transports. Tracers and recorders
 # patch the same methods, but only observe requests.
 _MOCKS = {"respx", "pytest_httpx"}
 _MOCKED = (("httpcore", "AsyncConnectionPool"), ("httpx", "AsyncHTTPTransport"))
+
+
+async def resolve(fetch: OwnFetch) -> Awaitable[Sequence[IPAddress]]:
+    """Begin to resolve the host of `fetch`, as soon as a thread is free.
+
+    Returns:
+        The addresses, in the system's order of preference, once they are awaited. That
+        raises an OSError or a UnicodeError if the host cannot be resolved.
+    """
+    host, port = fetch.dialled_host, fetch.origin.port
+    with suppress(ValueError):
+        return _at_once([ip_address(host)])
+    return await fetch.begin(partial(_look_up, host, port))
+
+
+async def _at_once(addresses: Sequence[IPAddress]) -> Sequence[IPAddress]:
+    return addresses
+
+
+def _look_up(host: str, port: int) -> Sequence[IPAddress]:
+    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(ip_address(place[0]) for *_, place in infos))
+
+
+async def connect_to_any(
+    addresses: Sequence[IPAddress], port: int, connect: Connect
+) -> SocketStream:
+    """Connect to the first of `addresses` that accepts (RFC 8305, Happy Eyeballs).
+
+    The next address is tried once the previous one has failed, or has gone 0.25 s
+    without responding.
+    """
+    if len(addresses) == 1:
+        return await connect(str(addresses[0]), port)
+    winners: list[SocketStream] = []
+    errors: list[OSError] = []
+
+    async def attempt(address: str, ended_event: anyio.Event) -> None:
+        try:
+            winners.append(await connect(address, port))
+            attempts.cancel_scope.cancel()
+        except OSError as error:
+            errors.append(error)
+        finally:
+            ended_event.set()
+
+    try:
+        async with anyio.create_task_group() as attempts:
+            for address in _families_in_turn(addresses)[:MOST_ADDRESSES]:
+                ended_event = anyio.Event()
+                attempts.start_soon(attempt, str(address), ended_event)
+                with anyio.move_on_after(_ATTEMPT_DELAY_SECONDS):
+                    await ended_event.wait()
+        if winners:
+            return winners.pop(0)
+    finally:  # even a cancellation must not leave a socket open
+        for late in winners:
+            late.close()
+    group = ExceptionGroup("no address accepted a connection", errors)
+    raise ConnectionError(str(errors[0])) from group
+
+
+def _families_in_turn(addresses: Sequence[IPAddress]) -> list[IPAddress]:
+    """Alternate IPv4 and IPv6, keeping the first address first (RFC 8305 §4)."""
+    version = addresses[0].version
+    first = [one for one in addresses if one.version == version]
+    second = [one for one in addresses if one.version != version]
+    in_turn = chain.from_iterable(zip_longest(first, second))
+    return [address for address in in_turn if address is not None]
+
+
+class SocketStream(anyio.abc.ByteStream):
+    """A connected, non-blocking socket that only one task reads and writes.
+
+    This takes a third as long as `anyio.connect_tcp`, which creates a task group and a
+    task per connection.
+    """
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self.bytes_left = math.inf  # that may be received
+
+    async def receive(self, max_bytes: int = _MOST_BYTES_AT_ONCE) -> bytes:
+        """Receive the next bytes, letting other tasks run first."""
+        while True:
+            await anyio.wait_readable(self._socket)
+            try:
+                data = self._socket.recv(min(max_bytes, _MOST_BYTES_AT_ONCE))
+            except BlockingIOError:  # a spurious wakeup
+                continue
+            if not data:
+                raise anyio.EndOfStream
+            self.bytes_left -= len(data)
+            if self.bytes_left < 0:
+                raise h11.RemoteProtocolError(_TOO_MANY_BYTES)
+            return data
+
+    def has_bytes(self) -> bool:
+        """Whether `receive` would return without waiting."""
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except OSError as error:  # `receive` will raise any other error
+            return not isinstance(error, BlockingIOError)
+        return True
+
+    async def send(self, item: bytes) -> None:
+        left = memoryview(item)
+        while left:
+            try:
+                left = left[self._socket.send(left) :]
+            except BlockingIOError:
+                await anyio.wait_writable(self._socket)
+
+    async def send_eof(self) -> None:
+        self._socket.shutdown(socket.SHUT_WR)
+
+    async def aclose(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+async def connect(address: str, port: int) -> SocketStream:
+    """Connect to the IP address `address`."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    dialling = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        dialling.setblocking(False)  # noqa: FBT003 (positional only)
+        dialling.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with suppress(BlockingIOError):
+            dialling.connect((address, port))
+        await anyio.wait_writable(dialling)
+    except BaseException:  # even a cancellation must not leave a socket open
+        dialling.close()
+        raise
+    number = dialling.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if number:
+        dialling.close()
+        raise OSError(number, os.strerror(number))
+    return SocketStream(dialling)
+
+
+class ConnectTimeout(TimeoutError):  # noqa: N818 (shown in verdicts; httpx's name)
+    """The connection could not be made in time."""
+
+
+class ReadTimeout(TimeoutError):  # noqa: N818 (shown in verdicts; httpx's name)
+    """No bytes were received in time."""
+
+
+class ConnectError(Exception):
+    """The connection failed."""
+
+
+class ReadError(Exception):
+    """The connection was lost."""
+
+
+class Exchange:
+    """One GET: its connection, and the response so far."""
+
+    _scope: anyio.CancelScope
+    _addresses: Awaitable[Sequence[IPAddress]]
+
+    def __init__(
+        self,
+        fetch: OwnFetch,
+        request: h11.Request,
+        *,
+        max_bytes: int,
+        ssl_context: ssl.SSLContext | None,
+        connect: Connect,
+    ) -> None:
+        self._fetch = fetch
+        self._ends_at = fetch.deadline
+        self._max_bytes = max_bytes
+        self._ssl_context = ssl_context
+        self._connect = connect
+        self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD)
+        self._request = self._h11.send(request) + self._h11.send(h11.EndOfMessage())
+        self._socket: SocketStream | None = None
+        self._stream: ByteStream | None = None
+        self._is_sent = False
+        self._bytes = 0
+        self._status = 0
+        self._headers: list[tuple[str, str]] = []
+        self._body: Body | None = None
+
+    @property
+    def _is_over(self) -> bool:
+        return self._body is not None and self._body.is_over
+
+    async def response(
+        self, addresses: Awaitable[Sequence[IPAddress]]
+    ) -> FetchedResponse:
+        self._addresses = addresses
+        try:
+            while not self._is_over:
+                with anyio.CancelScope() as self._scope:
+                    while not self._is_over:
+                        await self._next_step()
+                        if self._scope.cancel_called:
+                            break
+                if self._scope.cancelled_caught:
+                    self._check_time()
+        except Exception:
+            # If an error page cannot be read, its status is enough.
+            if self._body is None or not self._body.is_error_page:
+                raise
+            self._body.discard()
+        return FetchedResponse(
+            status=self._status,
+            headers=self._headers,
+            body=b"" if self._body is None else bytes(self._body),
+            is_decoded=True,
+        )
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+
+    async def _next_step(self) -> None:
+        try:
+            if self._socket is None:
+                await self._dial()
+            elif self._stream is None:
+                await self._shake_hands(self._socket)
+            elif not self._is_sent:
+                await self._send(self._stream)
+            else:
+                await self._read(self._socket, self._stream)
+        except TimeoutError as error:  # from the operating system
+            late = ReadTimeout if self._is_sent else ConnectTimeout
+            raise late(str(error)) from error
+        except (*_BROKEN, UnicodeError) as error:
+            broken = ReadError if self._is_sent else ConnectError
+            raise broken(str(error)) from error
+
+    def _begin_wait(self, seconds: float) -> None:
+        self._scope.deadline = min(anyio.current_time() + seconds, self._ends_at)
+
+    def _check_time(self) -> None:
+        """Raise unless the steps may continue after their scope's deadline."""
+        if self._scope.deadline >= self._ends_at:
+            raise TimeoutError
+        if self._socket is None or not self._is_sent:
+            raise ConnectTimeout
+        if not self._socket.has_bytes():
+            raise ReadTimeout
+
+    async def _dial(self) -> None:
+        self._begin_wait(self._fetch.policy.connect_timeout)
+        host, port = self._fetch.dialled_host, self._fetch.origin.port
+        addresses = self._fetch.guard.permit(host, await self._addresses)
+        self._socket = await connect_to_any(addresses, port, self._connect)
+        if self._ssl_context is None:
+            self._stream = self._socket
+
+    async def _shake_hands(self, connection: SocketStream) -> None:
+        assert self._ssl_context is not None  # noqa: S101 (checked in `_dial`)
+        self._begin_wait(self._fetch.policy.connect_timeout)
+        connection.bytes_left = _MOST_BYTES_OF_TLS
+        self._ssl_context.set_alpn_protocols(["http/1.1"])
+        self._stream = await TLSStream.wrap(
+            connection,
+            hostname=self._fetch.dialled_host,
+            ssl_context=self._ssl_context,
+            standard_compatible=False,
+            server_side=False,
+        )
+
+    async def _send(self, stream: ByteStream) -> None:
+        self._is_sent = True
+        # Some servers refuse a request without reading it, and their response counts.
+        with suppress(*_BROKEN):
+            await stream.send(self._request)
+
+    async def _read(self, connection: SocketStream, stream: ByteStream) -> None:
+        self._begin_wait(self._fetch.policy.read_timeout)
+        data = b""
+        with suppress(anyio.EndOfStream):
+            data = await stream.receive()
+        self._count(len(data), connection)
+        if not data and self._h11.their_state is h11.SEND_RESPONSE:
+            raise h11.RemoteProtocolError(
+                "Server disconnected without sending a response."
+            )
+        self._h11.receive_data(data)
+        while not self._is_over:
+            event = self._h11.next_event()
+            if event is h11.NEED_DATA:
+                return
+            if isinstance(event, h11.Response | h11.InformationalResponse):
+                self._take_head(event)
+            else:
+                await self._take(event, cast("Body", self._body))  # after its head
+
+    def _count(self, count: int, connection: SocketStream) -> None:
+        """Limit everything except the body; otherwise, headers could go on forever."""
+        # Each byte of data permits one more byte of TLS overhead: half of a record with
+        # a single line is framing.
+        connection.bytes_left += 2 * count
+        self._bytes += count
+        of_body = 0 if self._body is None else self._body.raw_bytes
+        if self._bytes > _MOST_BYTES_BESIDE_THE_BODY + 1.5 * of_body:
+            raise h11.RemoteProtocolError(_TOO_MANY_BYTES)
+
+    def _take_head(self, event: h11.Response | h11.InformationalResponse) -> None:
+        if not event.http_version.startswith(b"1."):  # h11 accepts every version
+            raise h11.RemoteProtocolError(
+                f"expected HTTP/1.1 or HTTP/1.0, got {event.http_version!r}"
+            )
+        if isinstance(event, h11.InformationalResponse) and event.status_code != 101:  # noqa: PLR2004
+            return
+        self._status = event.status_code
+        self._headers = as_pairs(event.headers.raw_items())
+        self._body = Body(self._status, self._headers, max_bytes=self._max_bytes)
+        if self._body.is_error_page and not self._body.is_over:
+            now = anyio.current_time()
+            seconds = min(ERROR_PAGE_SECONDS, (self._ends_at - now) / 2)
+            self._ends_at = now + seconds
+
+    async def _take(self, event: object, body: Body) -> None:
+        if not isinstance(event, h11.Data):  # its end
+            body.finish()
+            return
+        body.feed(event.data)
+        if body.pieces % PIECES_BETWEEN_CHECKPOINTS == 0:
+            await anyio.lowlevel.cancel_shielded_checkpoint()
 
 
 class DirectFetcher:
@@ -47,14 +444,6 @@ class DirectFetcher:
         resolve: Resolve = resolve,
         connect: Connect = connect,
     ) -> None:
-        """Create a fetcher without connecting.
-
-        Args:
-            ssl_context: for https; if `None`, a context that trusts the same
-                certificates as httpx is created for the first https origin.
-            resolve: resolves host names; by default, with the system's resolver.
-            connect: connects to IP addresses.
-        """
         self._ssl_context = ssl_context
         self._making_context = anyio.Lock()
         self._resolve = resolve
@@ -63,12 +452,7 @@ class DirectFetcher:
     async def get(
         self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
     ) -> FetchedResponse:
-        """See `Fetcher.get`. Ends at the fetch's deadline.
-
-        Raises:
-            TimeoutError: the network or the server failed; this may also raise other
-                exceptions.
-        """
+        """See `Fetcher.get`. Ends at the fetch's deadline."""
         fetch = own_fetch.get()
         if _are_requests_mocked():
             return await self._get_through_httpx(url, headers, max_bytes)
@@ -79,17 +463,16 @@ class DirectFetcher:
         exchange = Exchange(
             fetch,
             h11.Request(
-                method="GET",
-                target=f"/{path}",
-                headers=[("Host", host), *headers],
+                method="GET", target=f"/{path}", headers=[("Host", host), *headers]
             ),
             max_bytes=max_bytes,
             ssl_context=context,
-            resolve=self._resolve,
             connect=self._connect,
         )
+        # Outside the scope: no timeout of the origin includes the wait for a thread.
+        addresses = await self._resolve(fetch)
         try:
-            return await exchange.response()
+            return await exchange.response(addresses)
         finally:  # even a cancellation must not leave a socket open
             exchange.close()
 
@@ -133,7 +516,7 @@ class DirectFetcher:
 
 async def _load_context(fetch: OwnFetch) -> ssl.SSLContext:
     # In a thread, because reading all root certificates takes 0.1 s.
-    making = await fetch.threads.begin(default_context, fetch.queue_timeout())
+    making = await fetch.begin(default_context)
     try:
         return await making
     except OSError as error:  # not the origin's fault

@@ -1,34 +1,44 @@
 """The fetcher protocol: everything needed to fetch with another HTTP client.
 
-The built-in fetchers implement this protocol as well. They get further details from
-`own_fetch`, which also marks a checker's own requests. A client may fetch both pages
-and robots.txt: a hook that calls the checker before each request must let the checker's
-own requests pass, or it would wait for itself. Tasks started during a fetch inherit the
-mark, but it permits them only the fetch's current request.
+A fetcher returns a response or raises an exception, which becomes a failure of some
+kind. The built-in fetchers implement the protocol as well. They get further details
+from `own_fetch`, which also marks a checker's own requests. A client may fetch both
+pages and robots.txt: a hook that calls the checker before each request must let the
+checker's own requests pass, or it would wait for itself. Tasks started during a fetch
+inherit the mark, but it permits them only the fetch's current request.
 """
 
 from __future__ import annotations
 
+import errno
+import re
+import socket
+import ssl
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import anyio
 
+from robotsgate._flights import is_no_thread, task_id
 from robotsgate.caching._address_guard import GuardRules
+from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.errors import InvalidURLError, RobotsError
 from robotsgate.robotstxt._matcher import ROBOTS_TXT_PATH
 from robotsgate.urls._url import DEFAULT_PORTS, Origin, split_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
+    from robotsgate._flights import DaemonThreads
     from robotsgate.caching._address_guard import FetchGuard
-    from robotsgate.caching._outcome import FailureKind
+    from robotsgate.caching._outcome import Redirects
     from robotsgate.caching._policy import Policy
-    from robotsgate.fetching._threads import DaemonThreads
+
+_Result = TypeVar("_Result")
 
 # aiohttp sends a URL without a scheme to a proxy, as if it were http.
 _SCHEMES = frozenset({*DEFAULT_PORTS, "ws", "wss", ""})
@@ -48,6 +58,66 @@ NEVER_SENT = (
     "range",
 )
 """Client headers that identify someone or make a GET conditional."""
+
+MISTAKES = (RuntimeError, TypeError, AttributeError, LookupError, AssertionError)
+"""Client exceptions that indicate a programming error, not a network failure."""
+
+# Both tables are keyed by the name of a class or base class, because no client need be
+# installed, and httpx, httpx2 and httpcore have classes with the same names.
+
+# Searched for in the whole chain of causes, in this order. Such a cause is more
+# specific than the exception it led to.
+_KINDS_OF_CAUSES = {
+    "AddressRefusedError": FailureKind.ADDRESS_REFUSED,
+    "gaierror": FailureKind.NAME_RESOLUTION,
+    "UnicodeError": FailureKind.NAME_RESOLUTION,
+    "SSLError": FailureKind.TLS,
+    "OpenSSL.SSL.Error": FailureKind.TLS,
+    "ConnectionClosed": FailureKind.TRANSFER,  # Twisted's
+}
+
+# Searched for in the classes of the exception itself, the most specific first.
+_KINDS = {
+    "CodingError": FailureKind.CODING,
+    "OSError": FailureKind.CONNECT,
+    "TimeoutError": FailureKind.TIMEOUT,
+    # httpx, httpx2 and httpcore
+    "ConnectError": FailureKind.CONNECT,  # Twisted's too
+    "DecodingError": FailureKind.CODING,
+    "NetworkError": FailureKind.TRANSFER,
+    "PoolTimeout": FailureKind.LOCAL,
+    "ProtocolError": FailureKind.PROTOCOL,
+    "ProxyError": FailureKind.CONNECT,
+    "TimeoutException": FailureKind.TIMEOUT,
+    # aiohttp
+    "ClientConnectionError": FailureKind.TRANSFER,
+    "ClientConnectorDNSError": FailureKind.NAME_RESOLUTION,
+    "ClientConnectorError": FailureKind.CONNECT,
+    "ClientHttpProxyError": FailureKind.CONNECT,
+    "ClientPayloadError": FailureKind.PROTOCOL,
+    "ClientResponseError": FailureKind.PROTOCOL,
+    "ServerFingerprintMismatch": FailureKind.TLS,
+    "ServerTimeoutError": FailureKind.TIMEOUT,
+    # Scrapy
+    "CannotResolveHostError": FailureKind.NAME_RESOLUTION,
+    "DownloadConnectionRefusedError": FailureKind.CONNECT,
+    "DownloadFailedError": FailureKind.PROTOCOL,
+    "DownloadTimeoutError": FailureKind.TIMEOUT,
+}
+
+# This machine has no more of something, whatever the address.
+_LOCAL_ERRORS = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+# A proxy might have helped.
+_UNCONNECTED = (FailureKind.NAME_RESOLUTION, FailureKind.CONNECT)
+
+# ssl raises these to request more bytes. They become the context of later exceptions.
+_NO_CAUSES = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+_QUOTED_BYTES = re.compile(r"""bytearray\(|\bb['"]""")
+
+# A chain of exceptions may be circular, and a group may be large.
+_MAX_CAUSES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,28 +185,16 @@ class FetchFailedError(RobotsError):
 
 @dataclass(slots=True, kw_only=True)
 class OwnFetch:
-    """A checker's running fetch.
-
-    Attributes:
-        guard: the fetch's address guard.
-        policy: timeouts and sizes.
-        threads: for blocking calls.
-        deadline: the deadline of the whole fetch, by the event loop's clock.
-        origin: the origin of the current GET.
-        has_left_origin: whether the fetch has ever been redirected to another origin.
-            The client's own headers are meant only for the original origin.
-        task_id: the ID of the fetching task; `None` once the fetch is over.
-        hop: the URL of the current GET; empty once the fetch is over.
-    """
+    """A checker's running fetch."""
 
     guard: FetchGuard
     policy: Policy
     threads: DaemonThreads
-    deadline: float
-    origin: Origin
-    has_left_origin: bool = False
-    task_id: int | None = None
-    hop: str = ""
+    deadline: float  # of the whole fetch, by the event loop's clock
+    origin: Origin  # of the current GET
+    has_left_origin: bool = False  # ever, after which the client's headers are not sent
+    task_id: int = 0
+    hop: str = ""  # the URL of the current GET; empty once the fetch is over
 
     def queue_timeout(self) -> float:
         """How long to wait for a free connection or thread, in seconds.
@@ -146,10 +204,11 @@ class OwnFetch:
         """
         return (self.deadline - anyio.current_time()) / 2
 
-    def end(self) -> None:
-        """Stop letting requests through as part of this fetch."""
-        self.task_id = None
-        self.hop = ""
+    async def begin(self, work: Callable[[], _Result]) -> Awaitable[_Result]:
+        """Wait until a thread begins `work`; the result can then be awaited."""
+        with suppress(TimeoutError):
+            return await self.threads.begin(work, self.queue_timeout())
+        raise FetchFailedError("no thread was free in time", kind=FailureKind.LOCAL)
 
     @property
     def host(self) -> str:
@@ -178,14 +237,10 @@ def is_own_request(url: str) -> bool:
     fetch = own_fetch.get(None)
     if fetch is None or not fetch.hop:
         return False
-    return fetch.task_id == _task_id() or _as_asked(url) == _as_asked(fetch.hop)
-
-
-def _task_id() -> int | None:
-    try:
-        return anyio.get_current_task().id
-    except RuntimeError:  # in a thread
-        return None
+    with suppress(RuntimeError):  # in a thread
+        if fetch.task_id == task_id():
+            return True
+    return _as_asked(url) == _as_asked(fetch.hop)
 
 
 def _as_asked(url: str) -> tuple[Origin, bytes]:
@@ -273,3 +328,119 @@ def _as_text(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError:
         return value.decode("latin-1")
+
+
+def outcome_of(
+    error: Exception,
+    *,
+    redirects: Redirects,
+    deadline: float,
+    outer: BaseException | None = None,
+    ignored_proxy: str | None = None,
+) -> Outcome:
+    """The outcome for `error`; for one of `MISTAKES`, only a LOCAL outcome counts.
+
+    Args:
+        error: any exception.
+        redirects: the redirects that were followed before the error.
+        deadline: the time limit for the whole fetch, in seconds, for the message.
+        outer: the exception that the fetch's caller was handling. Python makes it the
+            context of `error`, but it is not a cause.
+        ignored_proxy: the environment variable of a proxy that was not used.
+    """
+    causes = list(_causes(error, outer))
+    kind = _kind(error, causes)
+    if isinstance(error, FetchFailedError):
+        causes = causes[1:] or causes  # the cause is more specific
+    text = _text(causes)
+    if type(error) is TimeoutError and not error.args:
+        text = f"no response within {deadline:g} s"
+    elif kind is FailureKind.TIMEOUT and not str(causes[0]):
+        text = f"{type(causes[0]).__name__}: no response in time"
+    if ignored_proxy and (
+        kind in _UNCONNECTED or type(error).__name__ == "ConnectTimeout"
+    ):
+        text += f"; the checker used no proxy, although {ignored_proxy} is set"
+    return Outcome(failure=kind, error=text, redirects=redirects, cause=error)
+
+
+def failure_kind(error: Exception) -> FailureKind:
+    """The kind of failure that an exception from a client means.
+
+    Knows httpx, httpx2, aiohttp, Scrapy, and sockets; OTHER for any other exception.
+    """
+    return _kind(error, list(_causes(error, None)))
+
+
+def _causes(
+    error: BaseException, outer: BaseException | None
+) -> Iterator[BaseException]:
+    """`error` and its chain of causes, without `outer`."""
+    waiting = [error]
+    for _ in range(_MAX_CAUSES):
+        if not waiting:
+            return
+        current = waiting.pop(0)
+        if not isinstance(current, _NO_CAUSES):
+            yield current
+        if type(current).__module__.startswith("twisted."):
+            reasons = getattr(current, "reasons", ())  # a lost connection's exceptions
+            waiting.extend(reason.value for reason in reasons)
+        if isinstance(current, BaseExceptionGroup):
+            waiting.extend(current.exceptions[:_MAX_CAUSES])
+        following = current.__cause__ or current.__context__
+        if following is not None and following is not outer:
+            waiting.append(following)
+
+
+def _kind(error: Exception, causes: list[BaseException]) -> FailureKind:
+    if _is_local(causes):
+        return FailureKind.LOCAL
+    if isinstance(error, FetchFailedError):
+        return error.kind
+    names = {name for cause in causes for name in _class_names(cause)}
+    for name, kind in _KINDS_OF_CAUSES.items():
+        if name in names:
+            return kind
+    for name in _class_names(error):
+        if name in _KINDS:
+            return _KINDS[name]
+    return FailureKind.OTHER
+
+
+def _is_local(causes: list[BaseException]) -> bool:
+    """Whether this machine could not send the request.
+
+    EADDRNOTAVAIL means that no port is free, unless another address failed otherwise:
+    it may also mean that the machine has no address of a family.
+    """
+    numbers = {one.errno for one in causes if isinstance(one, OSError) and one.errno}
+    is_without_memory = any(
+        isinstance(one, socket.gaierror) and one.errno == socket.EAI_MEMORY
+        for one in causes
+    )
+    return bool(
+        numbers & _LOCAL_ERRORS
+        or numbers == {errno.EADDRNOTAVAIL}
+        or is_without_memory
+        or any(map(is_no_thread, causes))
+    )
+
+
+def _class_names(error: BaseException) -> Iterator[str]:
+    """The names of the classes of `error`, without and with their module."""
+    for kind in type(error).mro():
+        yield kind.__name__
+        yield f"{kind.__module__}.{kind.__name__}"
+
+
+def _text(causes: list[BaseException]) -> str:
+    """The operating system's message if there is one, otherwise the first message."""
+    name = type(causes[0]).__name__
+    said = [one for one in causes if isinstance(one, OSError) and one.errno]
+    for cause in (*reversed(said), *causes):
+        # h11 may quote a body, a cookie or a password in a Location.
+        text = _QUOTED_BYTES.split(str(cause), maxsplit=1)[0].rstrip(" :(")
+        if text:
+            return f"{name}: {text}"
+    return name

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, cast
 
 from robotsgate.caching._outcome import FTP_NO_FILE, FTP_RETRIEVED, FailureKind
 from robotsgate.fetching._body import Body
-from robotsgate.fetching._dialling import MOST_ADDRESSES, resolve
+from robotsgate.fetching._direct import MOST_ADDRESSES, resolve
 from robotsgate.fetching._fetcher import FetchedResponse, FetchFailedError, own_fetch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from robotsgate.caching._policy import Policy
-    from robotsgate.fetching._dialling import Resolve
+    from robotsgate.fetching._direct import Resolve
     from robotsgate.urls._address_class import IPAddress
 
 # Relative to the directory after the login (RFC 1738 §3.2.2).
@@ -36,17 +36,9 @@ _CHUNK_BYTES = 16 * 1024
 
 
 class FtpFetcher:
-    """Fetches each file over a new connection.
-
-    Ignores proxies from the environment, like `DirectFetcher`.
-    """
+    """Fetches each file over a new connection, without a proxy."""
 
     def __init__(self, *, resolve: Resolve = resolve) -> None:
-        """Create a fetcher without connecting.
-
-        Args:
-            resolve: resolves host names; by default, with the system's resolver.
-        """
         self._resolve = resolve
 
     async def get(
@@ -56,19 +48,13 @@ class FtpFetcher:
         *,
         max_bytes: int,
     ) -> FetchedResponse:
-        """See `Fetcher.get`. The status is the FTP reply code, 226 or 550.
-
-        Raises:
-            FetchFailedError: the network or the server failed; this may also raise an
-                OSError.
-        """
+        """See `Fetcher.get`. The status is the FTP reply code, 226 or 550."""
         fetch = own_fetch.get()
         addresses = await (await self._resolve(fetch))
         addresses = fetch.guard.permit(fetch.dialled_host, addresses)
         session = _Session(addresses, fetch.origin.port, fetch.policy, max_bytes)
         try:
-            retrieving = fetch.threads.begin(session.retrieve, fetch.queue_timeout())
-            body = await (await retrieving)
+            body = await (await fetch.begin(session.retrieve))
         except (ftplib.Error, ValueError, OverflowError) as error:
             raise FetchFailedError(url, kind=FailureKind.PROTOCOL) from error
         except (EOFError, ConnectionResetError, BrokenPipeError) as error:
@@ -102,12 +88,7 @@ class _Session(ftplib.FTP):
         self._data: socket.socket | None = None
 
     def retrieve(self) -> bytes | None:
-        """The content of robots.txt, up to the size limit; `None` if there is no file.
-
-        Raises:
-            ftplib.Error: the session failed; this may also raise a ValueError, EOFError
-                or OSError.
-        """
+        """The file, up to the size limit; `None` if there is none."""
         try:
             self._connect_to_any().settimeout(self._policy.read_timeout)
             self.timeout = self._policy.read_timeout  # for the data connection
@@ -126,9 +107,8 @@ class _Session(ftplib.FTP):
 
     def end(self) -> None:
         """Tell the thread to finish soon. Can be called at any time."""
-        self._is_ended = (
-            True  # first, because the thread checks it after each new socket
-        )
+        # First, because the thread checks it after each new socket.
+        self._is_ended = True
         for one in (self.sock, self._data):
             if one is not None:
                 with suppress(OSError):
@@ -151,7 +131,6 @@ class _Session(ftplib.FTP):
         return super().getmultiline()[:_LONGEST_REPLY]
 
     def _connect_to_any(self) -> socket.socket:
-        """Connect to the first address that accepts the connection."""
         *others, last = map(str, self._addresses)
         for address in others:
             with suppress(OSError):

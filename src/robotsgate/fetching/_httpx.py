@@ -78,7 +78,6 @@ class TransportFetcher:
     guard_setting: str | None = "policy"
 
     def __init__(self, transport: AsyncTransportLike) -> None:
-        """Use `transport`, which the caller closes."""
         self._transport = transport
         self._request_type = _request_type(type(transport))
         if getattr(transport, "dials_nothing", False) or any(
@@ -89,7 +88,6 @@ class TransportFetcher:
     async def get(
         self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
     ) -> FetchedResponse:
-        """See `Fetcher.get`."""
         fetch = own_fetch.get()
         timeouts = {
             "connect": fetch.policy.connect_timeout,
@@ -108,10 +106,9 @@ class TransportFetcher:
 
 
 class ClientFetcher:
-    """Sends each GET through the caller's client, with its proxies and hooks."""
+    """Sends each GET through the caller's client, with its proxies, hooks, timeouts."""
 
     def __init__(self, client: AsyncClientLike) -> None:
-        """Use `client` with its own timeouts; the caller closes it."""
         self._client = client
 
     async def get(
@@ -149,10 +146,7 @@ class ClientFetcher:
 
 
 def _request_type(transport: type) -> type[httpx.Request]:
-    """The `Request` class of the library that `transport` comes from.
-
-    For a transport that inherits from neither library, this is httpx's class.
-    """
+    """The `Request` class of the library of `transport`; of httpx if it is of none."""
     for kind in transport.mro():
         library = sys.modules[kind.__module__.partition(".")[0]]
         if hasattr(library, "AsyncBaseTransport"):

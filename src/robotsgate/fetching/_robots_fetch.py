@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from robotsgate._flights import DaemonThreads, task_id
 from robotsgate.caching._address_guard import FetchGuard, GuardRules
 from robotsgate.caching._coding import ACCEPT_ENCODING, content_encoding_of
 from robotsgate.caching._hops import Hops
@@ -22,15 +23,13 @@ from robotsgate.caching._policy import AddressGuard
 from robotsgate.errors import UnsupportedError
 from robotsgate.fetching._body import decoded_body
 from robotsgate.fetching._direct import DirectFetcher, proxy_variable
-from robotsgate.fetching._failure import MISTAKES, outcome_of
-from robotsgate.fetching._fetcher import OwnFetch, own_fetch
+from robotsgate.fetching._fetcher import MISTAKES, OwnFetch, outcome_of, own_fetch
 from robotsgate.fetching._httpx import (
     AsyncClientLike,
     AsyncTransportLike,
     ClientFetcher,
     TransportFetcher,
 )
-from robotsgate.fetching._threads import DaemonThreads
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -75,15 +74,11 @@ class RobotsTxtFetcher:
         policy: Policy,
         max_concurrent_fetches: int,
     ) -> None:
-        """Create a fetcher without connecting.
-
-        Raises:
-            TypeError: `client` cannot send requests, or `user_agent` is not a str.
-            ValueError: `user_agent` cannot be sent as a header.
-        """
         _check_user_agent(user_agent)
         self._sender = sender_for(client)
         self._policy = policy
+        # One byte more than needed shows whether the last line was cut off.
+        self._max_bytes = policy.max_body_bytes + 1
         self._threads = DaemonThreads(_THREADS_PER_FETCH * max_concurrent_fetches)
         self._guard_rules = GuardRules(policy)
         setting = getattr(self._sender, "guard_setting", "policy")
@@ -100,26 +95,18 @@ class RobotsTxtFetcher:
         )
 
     def check_scheme(self, origin: Origin) -> None:
-        """Raise if the caller's client cannot fetch from `origin`.
-
-        Raises:
-            UnsupportedError: the scheme is ftp, and the caller passed a client; a
-                direct connection could bypass that client's proxy.
-        """
+        """Raise if the caller's client cannot fetch from `origin`."""
+        # A direct FTP connection could bypass the client's proxy.
         if origin.scheme == "ftp" and not isinstance(self._sender, DirectFetcher):
             raise UnsupportedError(
                 f"only a checker without a client can fetch over FTP, got {origin}"
             )
 
     async def fetch(self, origin: Origin) -> Outcome:
-        """Fetch the robots.txt of `origin` and return the outcome.
+        """Return the outcome of fetching the robots.txt of `origin`.
 
-        A network or server failure is an outcome, not an exception.
-
-        Raises:
-            RuntimeError: raised by the caller's client, for example because it is
-                closed. The other `MISTAKES` propagate as well, unless this machine
-                failed.
+        The caller's client may raise one of the `MISTAKES`, for example a RuntimeError
+        because it is closed. Any other failure is an outcome, not an exception.
         """
         if self._blind:
             _warn_once(self._blind)
@@ -131,7 +118,7 @@ class RobotsTxtFetcher:
             threads=self._threads,
             deadline=anyio.current_time() + self._policy.fetch_deadline,
             origin=origin,
-            task_id=anyio.get_current_task().id,
+            task_id=task_id(),
         )
         token = own_fetch.set(fetch)
         try:
@@ -148,7 +135,7 @@ class RobotsTxtFetcher:
             if is_mistake and outcome.failure is not FailureKind.LOCAL:
                 raise
         finally:
-            fetch.end()
+            fetch.hop = ""
             own_fetch.reset(token)
         if _LOGGER.isEnabledFor(logging.DEBUG):
             _LOGGER.debug("%s: %s", hops.url, _summary(outcome))
@@ -161,12 +148,11 @@ class RobotsTxtFetcher:
         return FtpFetcher()
 
     async def _follow(self, fetch: OwnFetch, hops: Hops) -> Outcome:
-        """GET the robots.txt and follow its redirects."""
         while True:
             fetch.has_left_origin |= fetch.origin != hops.origin
             fetch.origin, fetch.hop = hops.origin, hops.url
-            response = await self._get(fetch.hop, fetch)
-            body = decoded_body(response, max_bytes=self._policy.max_body_bytes + 1)
+            response = await self._get(fetch)
+            body = decoded_body(response, max_bytes=self._max_bytes)
             outcome = hops.after(
                 response.status,
                 response.headers,
@@ -177,19 +163,16 @@ class RobotsTxtFetcher:
                 return outcome
             _LOGGER.debug("%s redirects to %s", fetch.hop, hops.url)
 
-    async def _get(self, url: str, fetch: OwnFetch) -> FetchedResponse:
-        """Send one GET, and return the response."""
-        # One byte more than needed shows whether the last line was cut off.
-        max_bytes = self._policy.max_body_bytes + 1
-        if fetch.origin.scheme != "ftp" and isinstance(self._sender, DirectFetcher):
-            return await self._sender.get(url, self._headers, max_bytes=max_bytes)
+    async def _get(self, fetch: OwnFetch) -> FetchedResponse:
         sender: Fetcher = self._sender
         if fetch.origin.scheme == "ftp":
             sender = self._ftp
+        elif isinstance(sender, DirectFetcher):  # it needs no further cancel scope
+            return await sender.get(fetch.hop, self._headers, max_bytes=self._max_bytes)
         else:
             fetch.guard.check_host(fetch.origin.host)
         with anyio.fail_after(fetch.deadline - anyio.current_time()):
-            return await sender.get(url, self._headers, max_bytes=max_bytes)
+            return await sender.get(fetch.hop, self._headers, max_bytes=self._max_bytes)
 
 
 def _warn_once(message: str) -> None:
@@ -199,16 +182,6 @@ def _warn_once(message: str) -> None:
 
 
 def sender_for(client: object | None) -> Fetcher:
-    """The fetcher for `client`.
-
-    Args:
-        client: a `Fetcher`, or an object with the methods of an httpx or httpx2
-            `AsyncClient` or async transport; `None` to open a new connection for each
-            GET.
-
-    Raises:
-        TypeError: `client` is something else.
-    """
     if client is None:
         return DirectFetcher()
     is_blocking = hasattr(client, "__enter__") and not hasattr(client, "__aenter__")
@@ -242,7 +215,6 @@ def _check_user_agent(user_agent: object) -> None:
 
 
 def _summary(outcome: Outcome) -> str:
-    """A short description of the outcome, excluding the body."""
     if outcome.error is None:
         return f"status {outcome.status}, {len(outcome.body)} bytes"
     return outcome.error[:_LONGEST_TEXT]
