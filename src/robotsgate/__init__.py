@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from robotsgate._version import __version__ as __version__
     from robotsgate.archive._archive import RobotsArchive as RobotsArchive
     from robotsgate.archive._response import ArchivedResponse as ArchivedResponse
-    from robotsgate.caching._outcome import AccessResult as AccessResult
     from robotsgate.caching._outcome import FailureKind as FailureKind
+    from robotsgate.caching._policy import AccessResult as AccessResult
     from robotsgate.caching._policy import AddressGuard as AddressGuard
     from robotsgate.caching._policy import (
         AfterUnreachableLimit as AfterUnreachableLimit,
@@ -90,8 +90,8 @@ _NAMES = {
     "_version": "__version__",
     "archive._archive": "RobotsArchive",
     "archive._response": "ArchivedResponse",
-    "caching._outcome": "AccessResult FailureKind",
-    "caching._policy": "AddressGuard AfterUnreachableLimit Policy",
+    "caching._outcome": "FailureKind",
+    "caching._policy": "AccessResult AddressGuard AfterUnreachableLimit Policy",
     "caching._verdict": "DisallowedError Reason Verdict",
     "checking._checker": "RobotsChecker",
     "checking._many": "CheckResult",

@@ -11,7 +11,8 @@ from robotsgate.urls._url import without_userinfo
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from robotsgate.caching._outcome import AccessResult, FailureKind
+    from robotsgate.caching._outcome import FailureKind
+    from robotsgate.caching._policy import AccessResult
     from robotsgate.caching._verdict import Reason
     from robotsgate.errors import RobotsError
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from robotsgate.caching._attempt import entry_after
-from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody
-from robotsgate.caching._outcome import AccessResult, FailureKind, Outcome
-from robotsgate.caching._policy import Policy
+from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody, entry_after
+from robotsgate.caching._outcome import FailureKind, Outcome
+from robotsgate.caching._policy import AccessResult, Policy
 
 MINUTE = 60.0
 HOUR = 3_600.0

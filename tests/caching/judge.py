@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from robotsgate.caching._in_force import Effect
-from robotsgate.caching._outcome import AccessResult, FailureKind, Outcome
-from robotsgate.caching._policy import AfterUnreachableLimit
+from robotsgate.caching._outcome import FailureKind, Outcome
+from robotsgate.caching._policy import AccessResult, AfterUnreachableLimit
+from robotsgate.caching._verdict import Effect
 
 if TYPE_CHECKING:
     from robotsgate.caching._policy import Policy

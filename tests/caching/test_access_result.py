@@ -6,9 +6,15 @@ from typing import Any
 
 import pytest
 
-from robotsgate.caching._access_result import access_result, is_evidence, is_wall
-from robotsgate.caching._outcome import AccessResult, FailureKind, Outcome, fault
-from robotsgate.caching._policy import Policy
+from robotsgate.caching._outcome import (
+    FailureKind,
+    Outcome,
+    access_result,
+    fault,
+    is_evidence,
+    is_wall,
+)
+from robotsgate.caching._policy import AccessResult, Policy
 from tests.tables import cases
 
 from .builders import ORIGIN, PRESETS, RULES, answered, failed, too_many_redirects

@@ -4,7 +4,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from robotsgate.caching._address_guard import (
+from robotsgate.caching._hops import (
     AddressRefusedError,
     FetchGuard,
     GuardRules,

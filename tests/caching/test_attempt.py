@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from robotsgate.caching._attempt import entry_after, entry_meanwhile
+from robotsgate.caching._entry import entry_after, entry_meanwhile
 from robotsgate.caching._freshness import refusal_lifetime
-from robotsgate.caching._outcome import AccessResult, FailureKind, Outcome
-from robotsgate.caching._policy import AfterUnreachableLimit, Policy
+from robotsgate.caching._outcome import FailureKind, Outcome
+from robotsgate.caching._policy import AccessResult, AfterUnreachableLimit, Policy
 from tests.tables import cases
 
 from .builders import (

@@ -12,14 +12,10 @@ from typing import Any
 
 import pytest
 
-from robotsgate.caching._codec import (
-    CodecError,
-    LaterVersionError,
-    decode,
-    encode,
-)
+from robotsgate.caching._codec import CodecError, LaterVersionError, decode, encode
 from robotsgate.caching._entry import Entry, PackedBody
-from robotsgate.caching._outcome import AccessResult, FailureKind
+from robotsgate.caching._outcome import FailureKind
+from robotsgate.caching._policy import AccessResult
 
 from .builders import HOPS, NOW, ORIGIN, RULES, answer, entry, outage
 

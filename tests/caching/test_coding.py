@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from robotsgate.caching._coding import CodingError, decoder_of, file_in
+from robotsgate.caching._hops import CodingError, decoder_of, file_in
 from tests.tables import cases
 
 RULES = b"User-agent: *\nDisallow: /private\n"

@@ -14,7 +14,8 @@ from robotsgate.caching._entry import (
     PlainBody,
     current_until_for,
 )
-from robotsgate.caching._outcome import AccessResult, FailureKind
+from robotsgate.caching._outcome import FailureKind
+from robotsgate.caching._policy import AccessResult
 from tests.tables import cases
 
 from .builders import (

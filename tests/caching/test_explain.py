@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from robotsgate.caching._in_force import explain, in_force
-from robotsgate.caching._outcome import AccessResult
-from robotsgate.caching._policy import Policy
-from robotsgate.caching._verdict import Reason, Verdict
+from robotsgate.caching._policy import AccessResult, Policy
+from robotsgate.caching._verdict import Reason, Verdict, explain, in_force
 from robotsgate.robotstxt._model import Rule, RuleKind
 from robotsgate.robotstxt._robots_txt import RobotsTxt
 from tests.tables import cases

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from robotsgate.caching._attempt import entry_after, entry_meanwhile
-from robotsgate.caching._entry import BackOff, current_until_for, keep_until, usable
-from robotsgate.caching._in_force import Effect, in_force
-from robotsgate.caching._merge import merge
-from robotsgate.caching._outcome import AccessResult, FailureKind, Outcome
-from robotsgate.caching._policy import AfterUnreachableLimit, Policy
+from robotsgate.caching._entry import (
+    BackOff,
+    current_until_for,
+    entry_after,
+    entry_meanwhile,
+    keep_until,
+    merge,
+    usable,
+)
+from robotsgate.caching._outcome import FailureKind, Outcome
+from robotsgate.caching._policy import AccessResult, AfterUnreachableLimit, Policy
+from robotsgate.caching._verdict import Effect, in_force
 
 from . import judge
 from .builders import DAY, HOUR, MINUTE, ORIGIN, PRESETS, answered, failed

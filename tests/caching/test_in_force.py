@@ -7,10 +7,8 @@ from dataclasses import replace
 import pytest
 
 from robotsgate.caching._entry import Answer, Outage
-from robotsgate.caching._in_force import Effect, InForce, in_force
-from robotsgate.caching._outcome import AccessResult
-from robotsgate.caching._policy import AfterUnreachableLimit, Policy
-from robotsgate.caching._verdict import Reason
+from robotsgate.caching._policy import AccessResult, AfterUnreachableLimit, Policy
+from robotsgate.caching._verdict import Effect, InForce, Reason, in_force
 from tests.tables import cases
 
 from .builders import (

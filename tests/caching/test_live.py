@@ -7,13 +7,13 @@ import pytest
 
 from robotsgate import AccessResult, Dialect, Policy, RobotsTxt
 from robotsgate.caching._entry import Outage
-from robotsgate.caching._in_force import Effect
 from robotsgate.caching._live import LiveOrigins
 from robotsgate.caching._question import Agent
+from robotsgate.caching._verdict import Effect
 from tests.checking.builders import DAY, HOUR, NOW, entry_of
 
 if TYPE_CHECKING:
-    from robotsgate.caching._standing import Standing, StandingFor
+    from robotsgate.caching._live import Standing, StandingFor
 
 RULES = b"User-agent: a\nUser-agent: b\nDisallow: /x\n\nUser-agent: *\nDisallow: /y\n"
 OUTAGE = Outage(

@@ -7,11 +7,10 @@ from itertools import permutations
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody, usable
-from robotsgate.caching._in_force import Effect, in_force
-from robotsgate.caching._merge import merge
-from robotsgate.caching._outcome import AccessResult, FailureKind
-from robotsgate.caching._policy import AfterUnreachableLimit, Policy
+from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody, merge, usable
+from robotsgate.caching._outcome import FailureKind
+from robotsgate.caching._policy import AccessResult, AfterUnreachableLimit, Policy
+from robotsgate.caching._verdict import Effect, in_force
 from tests.tables import cases
 
 from .builders import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from robotsgate.caching._access_result import BYTES_TO_READ, says_not_found
+from robotsgate.caching._outcome import BYTES_TO_READ, says_not_found
 from tests.tables import cases
 
 ORIGIN = "https://www.example-shop.co.uk:8443"

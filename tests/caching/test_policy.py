@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
-from robotsgate.caching._outcome import AccessResult
-from robotsgate.caching._policy import AddressGuard, AfterUnreachableLimit, Policy
+from robotsgate.caching._policy import (
+    AccessResult,
+    AddressGuard,
+    AfterUnreachableLimit,
+    Policy,
+)
 from tests.tables import cases
 
 from .builders import DAY, HOUR, MINUTE

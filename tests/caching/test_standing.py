@@ -4,9 +4,9 @@ import pytest
 
 from robotsgate import AccessResult, Dialect, Policy, Reason, RobotsTxt
 from robotsgate.caching._entry import Outage
-from robotsgate.caching._in_force import Effect
+from robotsgate.caching._live import RULES_WITHOUT_FILE, Standing, StandingFor
 from robotsgate.caching._question import Agent, Question
-from robotsgate.caching._standing import RULES_WITHOUT_FILE, Standing, StandingFor
+from robotsgate.caching._verdict import Effect
 from robotsgate.robotstxt._dialect import grammar_of
 from tests.checking.builders import AGENT, DAY, HOUR, NOW, ORIGIN, RULES, entry_of
 

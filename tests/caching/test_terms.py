@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from robotsgate.caching._entry import keep_until, key_of, limit, longest_gap, span
-from robotsgate.caching._outcome import AccessResult
 from robotsgate.caching._policy import (
+    AccessResult,
     AddressGuard,
     AfterUnreachableLimit,
     Policy,

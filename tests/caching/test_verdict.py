@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from robotsgate.caching._outcome import AccessResult
+from robotsgate.caching._policy import AccessResult
 from robotsgate.caching._verdict import Reason, Verdict
 from robotsgate.robotstxt import Rule, RuleKind
 from tests.tables import cases

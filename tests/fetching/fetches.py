@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from robotsgate._flights import DaemonThreads
-from robotsgate.caching._address_guard import FetchGuard, GuardRules
+from robotsgate.caching._hops import FetchGuard, GuardRules
 from robotsgate.caching._policy import Policy
 from robotsgate.fetching._fetcher import OwnFetch
 from robotsgate.fetching._robots_fetch import RobotsTxtFetcher

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robotsgate.caching._coding import CodingError
+from robotsgate.caching._hops import CodingError
 from robotsgate.fetching._body import Body, decoded_body
 from robotsgate.fetching._fetcher import FetchedResponse
 

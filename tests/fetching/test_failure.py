@@ -25,8 +25,7 @@ from twisted.internet.error import ConnectionDone, ConnectionLost, TCPTimedOutEr
 from twisted.python.failure import Failure
 from twisted.web.client import ResponseFailed
 
-from robotsgate.caching._address_guard import AddressRefusedError
-from robotsgate.caching._coding import CodingError
+from robotsgate.caching._hops import AddressRefusedError, CodingError
 from robotsgate.caching._outcome import FailureKind
 from robotsgate.fetching._fetcher import FetchFailedError, failure_kind, outcome_of
 

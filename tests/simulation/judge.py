@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from robotsgate import AccessResult, FailureKind, Policy, Reason
 from robotsgate.caching._freshness import freshness_lifetime, retry_after
-from robotsgate.caching._in_force import Effect
+from robotsgate.caching._verdict import Effect
 from robotsgate.events import RobotsTxtFetched
 from tests.caching.judge import (
     LARGEST_SKEW,

@@ -12,9 +12,8 @@ import anyio
 
 from robotsgate import RobotsChecker
 from robotsgate._flights import Flights
-from robotsgate.caching import _attempt, _live
-from robotsgate.caching._attempt import entry_after
-from robotsgate.caching._entry import Entry
+from robotsgate.caching import _entry, _live
+from robotsgate.caching._entry import Entry, entry_after
 from robotsgate.checking import _entries, _renewal
 from robotsgate.checking._entries import Entries
 
@@ -53,7 +52,7 @@ def entries_are_never_current(patch: pytest.MonkeyPatch) -> None:
 @leads_to("is AccessResult.SUCCESSFUL for 86400 s; expected")
 def headers_are_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        _attempt,
+        _entry,
         "freshness_lifetime",
         lambda _headers, *, now, policy: now - now + policy.default_lifetime,
     )
@@ -61,7 +60,7 @@ def headers_are_ignored(patch: pytest.MonkeyPatch) -> None:
 
 @leads_to("is AccessResult.RESTRICTED for 86400 s; expected")
 def retry_after_is_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_attempt, "ASK_FOR_LESS", frozenset())
+    patch.setattr(_entry, "ASK_FOR_LESS", frozenset())
 
 
 # --- what an answer means, and what applies -----------------------------------------
@@ -84,7 +83,7 @@ def outage_forgets_the_copy(patch: pytest.MonkeyPatch) -> None:
 @leads_to("is also used under")
 def terms_are_not_compared(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_entries, "terms_of", lambda _policy: "")
-    patch.setattr(_attempt, "terms_of", lambda _policy: "")
+    patch.setattr(_entry, "terms_of", lambda _policy: "")
 
 
 # --- who fetches --------------------------------------------------------------------

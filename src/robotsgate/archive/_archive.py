@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from robotsgate.archive._response import ArchivedResponse, archived_outcome
 from robotsgate.archive._selection import NO_DATE, date_of
-from robotsgate.caching._attempt import entry_after
-from robotsgate.caching._entry import PlainBody
+from robotsgate.caching._entry import PlainBody, entry_after
 from robotsgate.caching._live import LiveOrigins
 from robotsgate.caching._outcome import judge
 from robotsgate.caching._policy import Policy
@@ -38,8 +37,8 @@ from robotsgate.urls._url import (
 )
 
 if TYPE_CHECKING:
+    from robotsgate.caching._live import Standing, StandingFor
     from robotsgate.caching._outcome import Outcome
-    from robotsgate.caching._standing import Standing, StandingFor
     from robotsgate.caching._verdict import Verdict
     from robotsgate.robotstxt._headers import HeadersLike
     from robotsgate.robotstxt._matcher import RuleSet

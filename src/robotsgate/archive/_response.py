@@ -6,12 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from robotsgate.caching._address_guard import (
-    AddressRefusedError,
-    FetchGuard,
-    GuardRules,
-)
-from robotsgate.caching._hops import Hops
+from robotsgate.caching._hops import AddressRefusedError, FetchGuard, GuardRules, Hops
 from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.robotstxt._headers import pairs_of
 

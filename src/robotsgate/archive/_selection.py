@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from robotsgate.caching._access_result import access_result, is_wall
-from robotsgate.caching._outcome import AccessResult, Outcome
-from robotsgate.caching._policy import Policy
+from robotsgate.caching._outcome import Outcome, access_result, is_wall
+from robotsgate.caching._policy import AccessResult, Policy
 from robotsgate.urls._url import is_redirect
 
 if TYPE_CHECKING:

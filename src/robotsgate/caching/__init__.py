@@ -5,8 +5,13 @@ Pure: no network, no disk; the time is always an argument.
 
 from robotsgate.caching._codec import entry_as_dict
 from robotsgate.caching._freshness import freshness_lifetime
-from robotsgate.caching._outcome import AccessResult, FailureKind
-from robotsgate.caching._policy import AddressGuard, AfterUnreachableLimit, Policy
+from robotsgate.caching._outcome import FailureKind
+from robotsgate.caching._policy import (
+    AccessResult,
+    AddressGuard,
+    AfterUnreachableLimit,
+    Policy,
+)
 from robotsgate.caching._verdict import (
     DisallowedError,
     Reason,

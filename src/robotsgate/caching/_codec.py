@@ -22,7 +22,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Never
 
 from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody, key_of
-from robotsgate.caching._outcome import AccessResult, FailureKind
+from robotsgate.caching._outcome import FailureKind
+from robotsgate.caching._policy import AccessResult
 from robotsgate.robotstxt._model import as_json
 
 if TYPE_CHECKING:

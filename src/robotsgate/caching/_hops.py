@@ -1,23 +1,37 @@
-"""Decides whether a response ends a fetch, and with what, or where the next GET goes.
+"""Decides where each GET of a fetch may go, and what its response means.
 
-Pure: it looks at responses, but sends nothing. RFC 9309 §2.3.1.2.
+A response may redirect (RFC 9309 §2.3.1.2). Redirect targets and DNS answers are
+controlled by others, who could point them at a service in the crawler's own network
+(server-side request forgery), so a guard decides which addresses a GET may connect to.
+A few kilobytes of a content coding (RFC 9110 §8.4.1) can decompress to gigabytes, so
+each step limits the number of decoded bytes.
+
+Pure, except for the state of one fetch: it sends nothing, and must never resolve names,
+which is `_dialling`'s job.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+import zlib
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING, assert_never
 
-from robotsgate.caching._access_result import is_success, is_wall
-from robotsgate.caching._coding import CodingError, file_in
 from robotsgate.caching._freshness import CACHING_HEADERS
-from robotsgate.caching._outcome import FailureKind, Outcome, fault
+from robotsgate.caching._outcome import FailureKind, Outcome, fault, is_success, is_wall
+from robotsgate.caching._policy import AddressGuard
 from robotsgate.robotstxt._headers import header_values, headers_named
+from robotsgate.robotstxt._robots_txt import has_rules
+from robotsgate.urls._address_class import AddressClass, address_class
 from robotsgate.urls._url import RedirectError, next_hop
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from robotsgate.caching._outcome import Redirects
     from robotsgate.caching._policy import Policy
     from robotsgate.robotstxt._headers import HeadersLike
+    from robotsgate.urls._address_class import IPAddress, IPNetwork
     from robotsgate.urls._url import Origin
 
 # The headers that tell where a body ends, even if the connection is lost.
@@ -156,3 +170,273 @@ def _check_end(headers: HeadersLike) -> None:
     """
     if not headers_named(headers, _ENDS):
         raise CodingError("the compressed body is cut off before its first byte")
+
+
+class AddressRefusedError(ConnectionError):
+    """The guard refused all of a host's addresses."""
+
+
+class GuardRules:
+    """The guard's mode, and the addresses that a policy treats as public."""
+
+    def __init__(self, policy: Policy) -> None:
+        """Use the mode and the allowed networks of `policy`."""
+        self.mode = policy.address_guard
+        self._allowed: list[IPNetwork] = [
+            ip_network(text) for text in policy.allowed_networks
+        ]
+
+    def counts_as_public(self, address: IPAddress) -> bool:
+        """Whether `address` is public or the policy treats it as public."""
+        return address_class(address) is AddressClass.PUBLIC or any(
+            address in network for network in self._allowed
+        )
+
+
+class FetchGuard:
+    """The guard for one fetch; remembers whether a hop has used a public address."""
+
+    def __init__(self, rules: GuardRules) -> None:
+        """Apply `rules` to one fetch."""
+        self._rules = rules
+        self._was_public = False
+
+    def permit(self, host: str, addresses: Sequence[IPAddress]) -> Sequence[IPAddress]:
+        """Return the `addresses` that the next hop may connect to, in order.
+
+        If any of them is public, the fetch is considered to have used a public address
+        from then on.
+
+        Args:
+            host: the host with these addresses, for the error message.
+            addresses: not empty.
+
+        Raises:
+            AddressRefusedError: all addresses are refused.
+        """
+        public = [one for one in addresses if self._rules.counts_as_public(one)]
+        permitted = addresses if self._permits_special() else public
+        if not permitted:
+            refused = addresses[0]
+            name = f", an address of {host}" if host != str(refused) else ""
+            kind = address_class(refused).value
+            raise AddressRefusedError(
+                f"the address guard refused {refused} ({kind}){name}"
+            )
+        self._was_public |= bool(public)
+        return permitted
+
+    def check_host(self, host: str) -> None:
+        """Like `permit`, but for a `host` that the caller's client connects to.
+
+        The address is known only if `host` is an IP address or localhost. Any other
+        name is considered public.
+
+        Raises:
+            AddressRefusedError: the address is refused.
+        """
+        address = literal_address(host)
+        if address is None:
+            self._was_public = True
+        else:
+            self.permit(host, [address])
+
+    def _permits_special(self) -> bool:
+        """Whether the next hop may use special addresses."""
+        match self._rules.mode:
+            case AddressGuard.OFF:
+                return True
+            case AddressGuard.REDIRECTS:
+                return not self._was_public
+            case AddressGuard.PUBLIC_ONLY:
+                return False
+            case _:
+                assert_never(self._rules.mode)
+
+
+def literal_address(host: str) -> IPAddress | None:
+    """The IP address that `host` stands for; `None` if it must be resolved.
+
+    Args:
+        host: the host of an `Origin`, so IP addresses are in canonical form; brackets
+            around an IPv6 address are optional.
+    """
+    name = host.strip("[]").rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):  # RFC 6761 §6.3
+        name = "127.0.0.1"
+    if not (name[-1:].isdigit() or ":" in name):  # `ip_address` would raise slowly
+        return None
+    try:
+        return ip_address(name)
+    except ValueError:
+        return None
+
+
+ACCEPT_ENCODING = "gzip, deflate"
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_WINDOW_GZIP = 31
+_WINDOW_ZLIB = 15
+_WINDOW_RAW = -15
+
+# zlib copies the rest of its input after each gzip member, and members can be tiny.
+_PIECE = 4_096
+
+_GZIP = frozenset({"gzip", "x-gzip"})
+
+# IANA's registry of content codings, without identity. Servers also send labels such as
+# "UTF-8", "none" and "aws-chunked", which most clients ignore.
+_REGISTERED = _GZIP | {
+    *("aes128gcm", "br", "compress", "dcb", "dcz", "deflate", "exi"),
+    *("pack200-gzip", "x-compress", "zstd"),
+}
+_NO_CODING = frozenset({"", "identity"})
+
+# The first line of a body whose chunks were not removed: their size, and perhaps a
+# signature (aws-chunked).
+_CHUNK_HEAD = re.compile(rb"\s*[0-9A-Fa-f]+[ \t]*(?:;|[\r\n]|$)")
+
+
+class CodingError(ValueError):
+    """A content coding that was not requested, or a corrupt or truncated body."""
+
+
+def content_encoding_of(headers: HeadersLike) -> str:
+    """The value of Content-Encoding; "" if it is missing."""
+    return ", ".join(header_values(headers, "content-encoding"))
+
+
+def decoder_of(content_encoding: str) -> Inflate | None:
+    """The decoder for a Content-Encoding; `None` if there is nothing to decode.
+
+    Members that are not registered codings are ignored; see `file_in`.
+
+    Raises:
+        CodingError: a registered coding other than gzip and deflate, or several.
+    """
+    codings = [one for one in _members(content_encoding) if one in _REGISTERED]
+    if not codings:
+        return None
+    if len(codings) == 1 and codings[0] in _GZIP:
+        return Inflate(is_gzip=True)
+    if codings == ["deflate"]:
+        return Inflate(is_gzip=False)
+    raise CodingError(
+        f"expected the content coding gzip or deflate, got {content_encoding[:80]!r}"
+    )
+
+
+def file_in(body: bytes, content_encoding: str, *, max_bytes: int) -> bytes:
+    """The robots.txt in the decoded `body` of a successful response.
+
+    Some servers send a compressed file without saying so; text never begins like gzip,
+    so one such layer is decompressed. If `content_encoding` has a member that is not a
+    registered coding, the body may be encoded in an unknown way, so it must contain
+    rules.
+
+    Args:
+        body: at most `max_bytes`, or cut off there.
+        content_encoding: the header's value; "" for an archived body.
+        max_bytes: the maximum number of decoded bytes.
+
+    Raises:
+        CodingError: there is another layer, the layer is corrupt or truncated, or the
+            body of an unregistered coding is not a robots.txt.
+    """
+    if body.startswith(_GZIP_MAGIC):
+        body = _gzip_content(body, max_bytes)
+        if body.startswith(_GZIP_MAGIC):
+            raise CodingError("the body is compressed more than once")
+    if _REGISTERED.issuperset(_members(content_encoding)):
+        return body
+    if _CHUNK_HEAD.match(body) or not has_rules(body, max_bytes=max_bytes):
+        raise CodingError(
+            "expected a robots.txt despite the unknown content coding"
+            f" {content_encoding[:80]!r}"
+        )
+    return body
+
+
+def _gzip_content(body: bytes, max_bytes: int) -> bytes:
+    """The content of a gzip `body`, up to `max_bytes`."""
+    content = bytearray()
+    layer = Inflate(is_gzip=True)
+    layer.decode(body, content, max_bytes)
+    if len(content) < max_bytes:
+        layer.finish()
+    return bytes(content)
+
+
+def _members(content_encoding: str) -> list[str]:
+    """The lower-case members of a Content-Encoding, without empty ones and identity."""
+    members = [one.strip().lower() for one in content_encoding.split(",")]
+    return [one for one in members if one not in _NO_CODING]
+
+
+class Inflate:
+    """Decodes multi-member gzip, and deflate with or without a zlib header.
+
+    Call `decode` until `is_over` is true, then `finish`.
+
+    Bytes after the end of the compressed data are ignored, as in all browsers.
+    """
+
+    def __init__(self, *, is_gzip: bool) -> None:
+        self._is_gzip = is_gzip
+        self._waiting = b""
+        self._inflate: zlib._Decompress | None = None
+        self._is_after_member = False
+        self.is_over = False
+
+    def decode(self, chunk: bytes, decoded: bytearray, max_bytes: int) -> None:
+        """Decode `chunk` into `decoded`, up to a total of `max_bytes`."""
+        for start in range(0, len(chunk), _PIECE):
+            self._decode_piece(chunk[start : start + _PIECE], decoded, max_bytes)
+            if self.is_over or len(decoded) >= max_bytes:
+                return
+
+    def _decode_piece(self, piece: bytes, decoded: bytearray, max_bytes: int) -> None:
+        self._waiting += piece
+        while len(decoded) < max_bytes and not self.is_over:
+            if self._inflate is None and not self._begin():
+                return
+            content = self._next_content(max_bytes - len(decoded))
+            if not content and not self._waiting:
+                return
+            decoded += content
+
+    def finish(self) -> None:
+        """End the input; raise a CodingError if it is truncated."""
+        is_started = self._waiting and not self._is_after_member
+        if not self.is_over and (self._inflate is not None or is_started):
+            raise CodingError("the compressed body is cut off")
+
+    def _begin(self) -> bool:
+        """Start a member if its first two bytes have arrived; return whether it did."""
+        if len(self._waiting) < 2:  # noqa: PLR2004
+            return False
+        if self._is_after_member and self._waiting[:2] != _GZIP_MAGIC:
+            self.is_over, self._waiting = True, b""
+            return False
+        window = _WINDOW_GZIP
+        if not self._is_gzip:
+            first, second = self._waiting[:2]
+            is_zlib = first & 0x0F == zlib.DEFLATED and (first << 8 | second) % 31 == 0
+            window = _WINDOW_ZLIB if is_zlib else _WINDOW_RAW
+        self._inflate = zlib.decompressobj(window)
+        return True
+
+    def _next_content(self, max_bytes: int) -> bytes:
+        inflate = self._inflate
+        assert inflate is not None  # noqa: S101 (`decode` has begun)
+        try:
+            content = inflate.decompress(self._waiting, max_bytes)
+        except zlib.error as error:
+            raise CodingError(f"the compressed body is corrupt: {error}") from error
+        self._waiting = inflate.unconsumed_tail
+        if inflate.eof:
+            self._inflate = None
+            self.is_over = not self._is_gzip
+            self._is_after_member = True
+            self._waiting = b"" if self.is_over else inflate.unused_data
+        return content

@@ -11,11 +11,38 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 
-from robotsgate.caching._outcome import AccessResult
-
 _MINUTE = 60.0
 _HOUR = 60 * _MINUTE
 _DAY = 24 * _HOUR
+
+
+class AccessResult(enum.Enum):
+    """The access results of RFC 9309 §2.3.1, plus two of our own.
+
+    Redirects (§2.3.1.2) are followed, so they are not access results themselves.
+    """
+
+    SUCCESSFUL = "successful"
+    """The file was fetched; its rules apply (§2.3.1.1)."""
+
+    UNAVAILABLE = "unavailable"
+    """There is no file; everything is allowed (§2.3.1.3)."""
+
+    UNREACHABLE = "unreachable"
+    """The server or the network failed; everything is disallowed (§2.3.1.4)."""
+
+    RESTRICTED = "restricted"
+    """The policy treats the response as "keep out"; everything is disallowed.
+
+    This is not part of RFC 9309. `Policy.strict()` uses it for 401 and 403, which the
+    standard treats as unavailable; no other preset does.
+    """
+
+    REFUSED = "refused"
+    """The address guard refused all addresses; everything is disallowed.
+
+    This is not part of RFC 9309. Even /robots.txt itself is disallowed.
+    """
 
 
 class AddressGuard(enum.Enum):

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 
 from robotsgate._flights import Flights, in_thread
-from robotsgate.caching._in_force import Effect
 from robotsgate.caching._question import Question
+from robotsgate.caching._verdict import Effect
 from robotsgate.checking._reporting import LOGGER
 from robotsgate.robotstxt._dialect import UNLESS_PLAIN_CHANGED
 from robotsgate.urls._url import has_readings, target_of
@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from robotsgate._clock import Clock
-    from robotsgate.caching._live import LiveOrigins
+    from robotsgate.caching._live import LiveOrigins, Standing, StandingFor
     from robotsgate.caching._policy import Policy
     from robotsgate.caching._question import Agent
-    from robotsgate.caching._standing import Standing, StandingFor
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._renewal import Renewals
     from robotsgate.checking._reporting import Reporter

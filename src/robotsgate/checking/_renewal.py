@@ -29,11 +29,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import anyio
 
 from robotsgate._flights import Flights
-from robotsgate.caching._attempt import entry_after, entry_meanwhile
-from robotsgate.caching._entry import by_our_clock, usable
-from robotsgate.caching._merge import merge
-from robotsgate.caching._outcome import AccessResult, FailureKind, judge
-from robotsgate.caching._standing import Standing
+from robotsgate.caching._entry import (
+    by_our_clock,
+    entry_after,
+    entry_meanwhile,
+    merge,
+    usable,
+)
+from robotsgate.caching._live import Standing
+from robotsgate.caching._outcome import FailureKind, judge
+from robotsgate.caching._policy import AccessResult
 from robotsgate.checking._in_order import LoopTurns
 
 if TYPE_CHECKING:

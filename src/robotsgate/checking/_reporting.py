@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from logging import Logger
 
     from robotsgate.caching._entry import Entry
+    from robotsgate.caching._live import StandingFor
     from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._question import Question
-    from robotsgate.caching._standing import StandingFor
     from robotsgate.events import CheckerEvent, CheckerStats, Event
 
 LOGGER = logging.getLogger("robotsgate.checker")

@@ -4,7 +4,7 @@ These modules may use the network, but must not import `stores`, `checking` or a
 package above `checking`. The public names are for authors of fetchers and wrappers.
 """
 
-from robotsgate.caching._coding import CodingError
+from robotsgate.caching._hops import CodingError
 from robotsgate.fetching._body import Body, read_into
 from robotsgate.fetching._fetcher import (
     NEVER_SENT,

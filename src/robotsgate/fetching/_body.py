@@ -1,6 +1,6 @@
 """Reads and decompresses as much of a body as is needed, up to a size limit.
 
-`caching._coding` decodes; a client that has decoded the body itself skips that step.
+`caching._hops` decodes; a client that has decoded the body itself skips that step.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.lowlevel
 
-from robotsgate.caching._access_result import BYTES_TO_READ, is_server_error, is_success
-from robotsgate.caching._coding import CodingError, content_encoding_of, decoder_of
+from robotsgate.caching._hops import CodingError, content_encoding_of, decoder_of
+from robotsgate.caching._outcome import BYTES_TO_READ, is_server_error, is_success
 from robotsgate.fetching._fetcher import own_fetch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Sequence
 
-    from robotsgate.caching._coding import Inflate
+    from robotsgate.caching._hops import Inflate
     from robotsgate.fetching._fetcher import FetchedResponse
 
 # Limits the compressed bytes, because a stream that decodes to nothing could go on

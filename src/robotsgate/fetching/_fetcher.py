@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import anyio
 
 from robotsgate._flights import is_no_thread, task_id
-from robotsgate.caching._address_guard import GuardRules
+from robotsgate.caching._hops import GuardRules
 from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.errors import InvalidURLError, RobotsError
 from robotsgate.robotstxt._matcher import ROBOTS_TXT_PATH
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
     from robotsgate._flights import DaemonThreads
-    from robotsgate.caching._address_guard import FetchGuard
+    from robotsgate.caching._hops import FetchGuard
     from robotsgate.caching._outcome import Redirects
     from robotsgate.caching._policy import Policy
 

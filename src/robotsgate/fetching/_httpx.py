@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 import anyio
 import anyio.lowlevel
 
-from robotsgate.caching._coding import content_encoding_of, decoder_of
+from robotsgate.caching._hops import content_encoding_of, decoder_of
 from robotsgate.fetching._body import (
     PIECES_BETWEEN_CHECKPOINTS,
     Body,

@@ -15,9 +15,13 @@ from typing import TYPE_CHECKING
 import anyio
 
 from robotsgate._flights import DaemonThreads, task_id
-from robotsgate.caching._address_guard import FetchGuard, GuardRules
-from robotsgate.caching._coding import ACCEPT_ENCODING, content_encoding_of
-from robotsgate.caching._hops import Hops
+from robotsgate.caching._hops import (
+    ACCEPT_ENCODING,
+    FetchGuard,
+    GuardRules,
+    Hops,
+    content_encoding_of,
+)
 from robotsgate.caching._outcome import FailureKind
 from robotsgate.caching._policy import AddressGuard
 from robotsgate.errors import UnsupportedError

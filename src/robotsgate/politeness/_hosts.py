@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from robotsgate._clock import Clock
-    from robotsgate.caching._standing import Standing, StandingFor
+    from robotsgate.caching._live import Standing, StandingFor
     from robotsgate.checking._reporting import Listener
     from robotsgate.events import GateEvent
     from robotsgate.politeness._host_record import Pace

@@ -36,8 +36,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import anyio
 
-from robotsgate.caching._in_force import Effect
-from robotsgate.caching._verdict import DisallowedError, Reason
+from robotsgate.caching._verdict import DisallowedError, Effect, Reason
 from robotsgate.checking._in_order import LoopTurns, read_all
 from robotsgate.errors import (
     InvalidURLError,
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
 
     from robotsgate._clock import Clock
     from robotsgate._flights import Flights
-    from robotsgate.caching._standing import Standing
+    from robotsgate.caching._live import Standing
     from robotsgate.politeness._turns import Turns
     from robotsgate.urls._url import URLLike
 

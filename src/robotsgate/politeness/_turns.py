@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 
     from robotsgate._clock import Clock
     from robotsgate._flights import Flight
+    from robotsgate.caching._live import Standing, StandingFor
     from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._question import Agent
-    from robotsgate.caching._standing import Standing, StandingFor
     from robotsgate.checking._answers import Answers
     from robotsgate.checking._renewal import Renewals
     from robotsgate.politeness._hosts import Hosts
