@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import zlib
 from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from robotsgate.caching._freshness import CACHING_HEADERS
 from robotsgate.caching._outcome import FailureKind, Outcome, fault, is_success, is_wall
@@ -117,8 +117,11 @@ class Hops:
             if hop is not None:
                 return self._follow(hop, status, kept)
         if is_success(status):
-            if content_encoding and not body:
-                _check_end(headers)
+            if content_encoding and not body and not headers_named(headers, _ENDS):
+                # The connection may have been lost before the first byte.
+                raise CodingError(
+                    "the compressed body is cut off before its first byte"
+                )
             most = self._policy.max_body_bytes + 1
             body = file_in(body, content_encoding, max_bytes=most)
         of_wall = is_wall(status, body, self._policy)
@@ -160,16 +163,6 @@ def _kept_headers(headers: HeadersLike) -> dict[str, str]:
     for name, value in headers_named(headers, _KEPT_HEADERS):
         kept[name] = f"{kept[name]}, {value}" if name in kept else value
     return kept
-
-
-def _check_end(headers: HeadersLike) -> None:
-    """Raise unless `headers` say where an encoded body ends, which is empty.
-
-    Raises:
-        CodingError: the connection may have been lost before the first byte.
-    """
-    if not headers_named(headers, _ENDS):
-        raise CodingError("the compressed body is cut off before its first byte")
 
 
 class AddressRefusedError(ConnectionError):
@@ -243,15 +236,9 @@ class FetchGuard:
 
     def _permits_special(self) -> bool:
         """Whether the next hop may use special addresses."""
-        match self._rules.mode:
-            case AddressGuard.OFF:
-                return True
-            case AddressGuard.REDIRECTS:
-                return not self._was_public
-            case AddressGuard.PUBLIC_ONLY:
-                return False
-            case _:
-                assert_never(self._rules.mode)
+        if self._rules.mode is AddressGuard.REDIRECTS:
+            return not self._was_public
+        return self._rules.mode is AddressGuard.OFF
 
 
 def literal_address(host: str) -> IPAddress | None:
