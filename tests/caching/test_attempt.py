@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from robotsgate.caching._entry import entry_after, entry_meanwhile
-from robotsgate.caching._freshness import refusal_lifetime
 from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.caching._policy import AccessResult, AfterUnreachableLimit, Policy
 from tests.tables import cases
@@ -96,8 +95,8 @@ def test_body_is_cut_one_byte_after_the_limit(body: bytes, kept: bytes) -> None:
     "too many redirects": (too_many_redirects(301, cache_control="max-age=7200"),
         Policy(), answer(AccessResult.UNAVAILABLE, fresh_until=NOW + 7_200, status=301,
         redirects=HOPS, error="a sixth redirect")),
-    "refused by the guard": (REFUSAL, Policy(), answer(AccessResult.REFUSED,
-        fresh_until=NOW + refusal_lifetime(origin=ORIGIN, policy=Policy()),
+    "refused by the guard": (REFUSAL, Policy(retry_max=100),
+        answer(AccessResult.REFUSED, fresh_until=NOW + 100 * JITTER,
         error=REFUSAL.error)),
 })  # fmt: skip
 def test_answer_replaces_the_whole_entry(

@@ -11,7 +11,6 @@ from robotsgate.caching._freshness import (
     CACHING_HEADERS,
     freshness_lifetime,
     http_date,
-    refusal_lifetime,
     retry_after,
     retry_delay,
 )
@@ -336,11 +335,3 @@ def test_jitter_differs_between_ports_and_schemes() -> None:
     origins = ("https://example.com", "http://example.com", "https://example.com:8443")
 
     assert len({jittered(origin) for origin in origins}) == 3
-
-
-def test_refusal_lasts_for_the_longest_delay_plus_jitter() -> None:
-    policy = Policy(retry_max=100)
-
-    assert refusal_lifetime(origin=ORIGIN, policy=policy) == pytest.approx(
-        100 * JITTERED_MINUTE / 60
-    )

@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from robotsgate.caching._freshness import (
     ASK_FOR_LESS,
     freshness_lifetime,
-    refusal_lifetime,
     retry_after,
     retry_delay,
+    with_jitter,
 )
 from robotsgate.caching._outcome import FailureKind, access_result, is_evidence
 from robotsgate.caching._policy import AccessResult, AfterUnreachableLimit, terms_of
@@ -424,38 +424,21 @@ def _joint_outage(one: Outage, other: Outage) -> Outage:
 
 
 def _order(answer: Answer | None, now: float) -> tuple[object, ...]:
-    """The sort key of an answer; the latest answer has the greatest key."""
+    """The sort key of an answer; its text decides between answers of the same time."""
     if answer is None:
-        return (0,)
+        return ()
     return (
-        1,
         not answer.is_ahead(now),
         answer.answered_at,
-        *_sortable(
-            answer.access.value,
-            answer.fresh_until,
-            answer.retry_at,
-            answer.status,
-            answer.redirects,
-            answer.error,
-            None if answer.packed is None else bytes(answer.packed),
-        ),
+        repr(answer),
+        b"" if answer.packed is None else bytes(answer.packed),
     )
 
 
 def _order_of_outage(outage: Outage) -> tuple[object, ...]:
     """The sort key of an outage: the fields that `_joint_outage` does not combine."""
-    failure = None if outage.failure is None else outage.failure.value
-    return (
-        outage.last_attempt_at,
-        outage.retry_at,
-        *_sortable(failure, outage.status, outage.redirects, outage.error),
-    )
-
-
-def _sortable(*fields: object) -> list[tuple[bool, object]]:
-    """`fields`, wrapped so that `None` sorts before anything else."""
-    return [(field is not None, field) for field in fields]
+    rest = (outage.failure, outage.status, outage.redirects, outage.error)
+    return (outage.last_attempt_at, outage.retry_at, repr(rest))
 
 
 def _set(*times: float | None) -> list[float]:
@@ -555,7 +538,7 @@ def _answer(
 ) -> Answer:
     packed = asked = None
     if access is AccessResult.REFUSED:
-        lifetime = refusal_lifetime(origin=origin, policy=policy)
+        lifetime = with_jitter(policy.retry_max, origin)
     else:
         lifetime = freshness_lifetime(outcome.headers, now=now, policy=policy)
     if outcome.status in ASK_FOR_LESS:
@@ -580,24 +563,23 @@ def _outage_after(
 ) -> Outage:
     """The outage after one more failure."""
     answer, outage = _answer_and_outage(known, now=now, policy=policy)
-    attempts = 1 if outage is None else outage.attempts + 1
+    if outage is None:
+        outage = Outage(since=now, last_attempt_at=now, retry_at=now, attempts=0)
+    attempts = outage.attempts + 1
     status = outcome.status
     delay = retry_delay(failures=attempts, status=status, origin=origin, policy=policy)
     asked = retry_after(outcome.headers, now=now, policy=policy) or 0.0
-    after = Outage(
-        since=now if outage is None else outage.since,
+    after = replace(
+        outage,
         last_attempt_at=now,
         retry_at=now + max(delay, asked),
         attempts=attempts,
-        evidence_since=None if outage is None else outage.evidence_since,
-        last_evidence_at=None if outage is None else outage.last_evidence_at,
-        days=0 if outage is None else outage.days,
         failure=outcome.failure,
         status=status,
         redirects=outcome.redirects,
         error=_error(outcome),
     )
-    if outage is not None and not after.has_response and outage.asks_to_wait(now):
+    if not after.has_response and outage.asks_to_wait(now):
         # What the server asked of all still holds.
         after = replace(
             after,

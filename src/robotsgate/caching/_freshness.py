@@ -61,11 +61,6 @@ def retry_delay(
     return with_jitter(min(delay, policy.retry_max), origin)
 
 
-def refusal_lifetime(*, origin: str, policy: Policy) -> float:
-    """Seconds to wait before retrying an address that the guard refused."""
-    return with_jitter(policy.retry_max, origin)
-
-
 def retry_after(
     headers: Mapping[str, str], *, now: float, policy: Policy
 ) -> float | None:
