@@ -114,8 +114,8 @@ tests/caching: five redirects are followed, but no 304
 + return 300 <= status <= 399
 
 tests/caching: robots.txt itself is allowed, unless the address was refused
-- Effect.REFUSE: _REFUSAL,
-+ Effect.REFUSE: _FULL_DISALLOW,
+- Effect.REFUSE: AgentRules(group=None, rules=RuleSet(_EVERYTHING, implied=None)),
++ Effect.REFUSE: AgentRules(group=None, rules=RuleSet(_EVERYTHING)),
 - closed = Effect.REFUSE if access is AccessResult.REFUSED else Effect.DISALLOW
 + closed = Effect.DISALLOW
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 # Versions 1 and 2 were used before the first release.
 VERSION = 3
-_VERSION = bytes([VERSION])
 
 _FRAME = struct.Struct(">BI")
 _BYTES_BEFORE_HEAD = _FRAME.size + 4
@@ -69,24 +68,19 @@ def encode(entry: Entry) -> bytes:
     checked = len(head).to_bytes(4, "big") + head
     checksum = zlib.crc32(checked, _seed(entry.origin, entry.terms))
     checksum = zlib.crc32(body, checksum)
-    data = b"".join((_VERSION, checksum.to_bytes(4, "big"), checked, body))
+    data = b"".join((_FRAME.pack(VERSION, checksum), checked, body))
     if packed is not None:
         packed.move_to(data)
     return data
 
 
 def decode(data: bytes, *, origin: str, terms: str, max_bytes: int) -> Entry:
-    """Deserialize an entry.
+    """Deserialize an entry stored under this origin and terms.
 
-    Args:
-        data: the result of `encode`.
-        origin: the origin part of the key under which the entry was stored.
-        terms: the terms part of the key under which the entry was stored.
-        max_bytes: the maximum size of the decompressed body, in bytes.
+    `max_bytes` is the maximum size of the decompressed body.
 
     Raises:
-        LaterVersionError: `data` was written by a later version, and so must not be
-            overwritten.
+        LaterVersionError: `data` must not be overwritten.
         CodecError: `data` is damaged, was written by an earlier version, or belongs to
             another key.
     """
@@ -157,7 +151,6 @@ def _parts(data: bytes, seed: int) -> tuple[bytes, PackedBody | None]:
 
 
 def _fields(value: Answer | Outage | None) -> dict[str, Any]:
-    """All fields that are not `None`, except the body."""
     if value is None:
         return {}
     return {
@@ -168,7 +161,6 @@ def _fields(value: Answer | Outage | None) -> dict[str, Any]:
 
 
 def _all_fields(value: Answer | Outage | None) -> dict[str, Any] | None:
-    """All fields as JSON-compatible types, with the body replaced by its length."""
     if value is None:
         return None
     fields = {name: as_json(getattr(value, name)) for name in value.__slots__}

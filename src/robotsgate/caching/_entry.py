@@ -64,7 +64,6 @@ class PackedBody:
     __slots__ = ("_data", "_length")
 
     def __init__(self, data: bytes, start: int = 0) -> None:
-        """Use the bytes of `data` from index `start` on."""
         self._data = data
         self._length = len(data) - start
 
@@ -82,13 +81,11 @@ class PackedBody:
 
     @property
     def packed(self) -> memoryview:
-        """The compressed body."""
         data = self._data
         return memoryview(data)[len(data) - self._length :]
 
     @property
     def body(self) -> bytes:
-        """The robots.txt."""
         return zlib.decompress(self.packed)
 
     def body_within(self, max_bytes: int) -> bytes | None:
@@ -97,19 +94,15 @@ class PackedBody:
         return body if len(body) <= max_bytes else None
 
     def __bytes__(self) -> bytes:
-        """The compressed body as a separate bytes object."""
         return bytes(self.packed)
 
     def __len__(self) -> int:
-        """The size of the compressed body, in bytes."""
         return self._length
 
     def __eq__(self, other: object) -> bool:
-        """Whether `other` has the same compressed body."""
         return isinstance(other, PackedBody) and self.packed == other.packed
 
     def __hash__(self) -> int:
-        """The hash of the compressed body."""
         return hash(bytes(self))
 
 
@@ -120,11 +113,9 @@ class PlainBody(PackedBody):
 
     @property
     def body(self) -> bytes:
-        """The robots.txt."""
         return bytes(self)
 
     def body_within(self, max_bytes: int) -> bytes | None:
-        """See `PackedBody.body_within`."""
         return self.body if len(self) <= max_bytes else None
 
 
@@ -132,18 +123,9 @@ class PlainBody(PackedBody):
 class Answer:
     """The last conclusive result of a fetch, from the server or the address guard.
 
-    Attributes:
-        access: SUCCESSFUL, UNAVAILABLE, RESTRICTED or REFUSED.
-        answered_at: when the fetch ended, in epoch seconds.
-        fresh_until: the end of the freshness lifetime, in epoch seconds; not before
-            `retry_at`.
-        retry_at: when the Retry-After period of a 429 or 503 ends, in epoch seconds;
-            `None` if there was none.
-        status: the response status; `None` if there was no response.
-        redirects: the redirects that were followed.
-        error: a human-readable description of what went wrong; `None` if nothing did.
-        packed: the part of the body that is used, plus one byte if the body is longer;
-            `None` unless `access` is SUCCESSFUL.
+    Times are in epoch seconds. `retry_at` is when the Retry-After period of a 429 or
+    503 ends, and `fresh_until` is not before it. `packed` is the part of the body that
+    is used, plus one byte if the body is longer.
     """
 
     access: AccessResult
@@ -156,12 +138,7 @@ class Answer:
     packed: PackedBody | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Reject an answer that would allow everything by accident.
-
-        Raises:
-            ValueError: a SUCCESSFUL answer has no body, another answer has one, or
-                `access` is UNREACHABLE, which calls for an `Outage`.
-        """
+        """Reject an answer that would allow everything by accident."""
         is_successful = self.access is AccessResult.SUCCESSFUL
         if is_successful != (self.packed is not None):
             raise ValueError(
@@ -175,7 +152,6 @@ class Answer:
         return self.answered_at > now + LARGEST_SKEW
 
     def is_fresh(self, now: float) -> bool:
-        """Whether `now` is within its freshness lifetime."""
         return now < self.fresh_until and not self.is_ahead(now)
 
 
@@ -192,21 +168,11 @@ OVERRIDE = Answer(
 class Outage:
     """The fetches that have failed since the last answer.
 
-    Attributes:
-        since: when the first attempt ended, in epoch seconds.
-        last_attempt_at: when the last attempt ended, in epoch seconds.
-        retry_at: when the origin may be fetched again, in epoch seconds.
-        attempts: the number of attempts, ≥ 1.
-        evidence_since: the end of the first attempt showing that the origin is at fault
-            (`is_evidence`), in epoch seconds; `None` if there is none.
-        last_evidence_at: the end of the last such attempt, in epoch seconds; `None` if
-            there is none.
-        days: the number of different days (UTC) with such evidence, ≥ 0.
-        failure: where the last attempt failed; `None` if there was a response.
-        status: the status of the last attempt; `None` if there was no response.
-        redirects: the redirects that the last attempt followed.
-        error: a human-readable description of what went wrong in the last fetch; `None`
-            if the status says it all.
+    Times are in epoch seconds; those of attempts, in which they ended. `evidence_since`
+    and `last_evidence_at` are those of the first and last attempt that showed that the
+    origin is at fault (`is_evidence`), and `days` is the number of different days (UTC)
+    with such an attempt. `failure` and the fields after it are those of the last
+    attempt.
     """
 
     since: float
@@ -234,14 +200,7 @@ class Outage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Everything known about one origin.
-
-    Attributes:
-        origin: scheme, host and port, without a default port.
-        terms: the terms (`terms_of`) under which the origin was fetched.
-        answer: the last answer; `None` if there is none yet.
-        outage: the outage since that answer; `None` if no fetch has failed since.
-    """
+    """The last answer of an origin under the terms `terms_of`, and the outage since."""
 
     origin: str
     terms: str = ""
@@ -249,31 +208,23 @@ class Entry:
     outage: Outage | None = None
 
     def __post_init__(self) -> None:
-        """Reject an empty entry.
-
-        Raises:
-            ValueError: there is neither an answer nor an outage.
-        """
         if self.answer is None and self.outage is None:
             raise ValueError(f"expected an answer or an outage for {self.origin!r}")
 
     @property
     def access(self) -> AccessResult:
-        """The access result of the last fetch."""
         if self.outage is not None:
             return AccessResult.UNREACHABLE
         return cast("Answer", self.answer).access
 
     @property
     def checked_at(self) -> float:
-        """When the last fetch ended, in epoch seconds."""
         if self.outage is not None:
             return self.outage.last_attempt_at
         return cast("Answer", self.answer).answered_at
 
     @property
     def next_fetch_at(self) -> float:
-        """The earliest time for the next fetch, in epoch seconds."""
         if self.outage is not None:
             return self.outage.retry_at
         return cast("Answer", self.answer).fresh_until
@@ -292,12 +243,7 @@ class Entry:
 
 
 class BackOff(NamedTuple):
-    """The pause after a checker's own attempt without a response.
-
-    Attributes:
-        since: when the attempt ended, in epoch seconds.
-        until: when the checker may try again, in epoch seconds.
-    """
+    """The pause after a checker's own attempt without a response, in epoch seconds."""
 
     since: float
     until: float
@@ -324,7 +270,6 @@ def current_until_for(entry: Entry, now: float, own: BackOff | None) -> float:
 
 
 def key_of(origin: str, terms: str) -> str:
-    """An entry's key in a store."""
     return f"{origin} {terms}" if terms else origin
 
 
@@ -368,7 +313,7 @@ def longest_gap(answer: Answer | None, policy: Policy) -> float:
 
 
 def keep_until(entry: Entry, policy: Policy) -> float:
-    """When `entry` expires, in epoch seconds; infinity means never."""
+    """When `entry` expires; infinity means never."""
     answer, outage = entry.answer, entry.outage
     times = []
     if answer is not None:
@@ -407,7 +352,6 @@ def merge(known: Entry | None, stored: Entry | None, *, now: float) -> Entry | N
 
 
 def _joint_outage(one: Outage, other: Outage) -> Outage:
-    """The outage that two processes saw as `one` and `other`."""
     later = max((one, other), key=_order_of_outage)
     return replace(
         later,
@@ -442,7 +386,6 @@ def _order_of_outage(outage: Outage) -> tuple[object, ...]:
 
 
 def _set(*times: float | None) -> list[float]:
-    """The `times` that are not `None`."""
     return [time for time in times if time is not None]
 
 
@@ -561,7 +504,6 @@ def _answer(
 def _outage_after(
     known: Entry | None, outcome: Outcome, *, origin: str, now: float, policy: Policy
 ) -> Outage:
-    """The outage after one more failure."""
     answer, outage = _answer_and_outage(known, now=now, policy=policy)
     if outage is None:
         outage = Outage(since=now, last_attempt_at=now, retry_at=now, attempts=0)

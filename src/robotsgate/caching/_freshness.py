@@ -109,9 +109,10 @@ def _lifetime_asked_for(headers: Mapping[str, str], now: float) -> float | None:
     directives = _directives(headers.get("cache-control", ""))
     if "no-store" in directives or "no-cache" in directives:
         return 0.0
-    age = _delta_seconds(headers.get("age", "").partition(",")[0].strip()) or 0
+    first_age = headers.get("age", "").partition(",")[0].strip()
+    age = whole_number(first_age, most=_LARGEST_DELTA) or 0
     for name in ("s-maxage", "max-age"):
-        lifetime = _delta_seconds(directives.get(name, ""))
+        lifetime = whole_number(directives.get(name, ""), most=_LARGEST_DELTA)
         if lifetime is not None:
             return lifetime - age
     if "expires" not in headers:
@@ -145,7 +146,3 @@ def _outside_quotes(value: str) -> Iterator[str]:
             part = ""
         part += rest
     yield part
-
-
-def _delta_seconds(value: str) -> int | None:
-    return whole_number(value, most=_LARGEST_DELTA)

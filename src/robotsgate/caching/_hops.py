@@ -48,9 +48,7 @@ _USED_HEADERS = _KEPT_HEADERS | _ENDS | {"location"}
 class Hops:
     """The GETs of one fetch, starting with an origin's robots.txt.
 
-    Attributes:
-        origin: the origin of the current GET.
-        url: the URL of the current GET, in ASCII.
+    The current one is for `url`, in ASCII, on `origin`.
     """
 
     def __init__(self, origin: Origin, *, policy: Policy) -> None:
@@ -63,7 +61,6 @@ class Hops:
 
     @property
     def redirects(self) -> Redirects:
-        """The redirects followed so far."""
         return tuple(
             (url[:_LONGEST_URL], status)
             for url, status in self._statuses.items()
@@ -80,12 +77,9 @@ class Hops:
     ) -> Outcome | None:
         """The outcome if this response ends the fetch; `None` if it continues at `url`.
 
-        Args:
-            status: 100 to 999.
-            headers: the response headers; names in any letter case.
-            body: as in `Outcome`, apart from a gzip layer without a label.
-            content_encoding: the value of that header; "" for an archived response,
-                which may have kept the header without the coding.
+        The `status` is 100 to 999. The `body` is as in `Outcome`, apart from a gzip
+        layer without a label. The `content_encoding` is the value of that header; ""
+        for an archived response, which may have kept the header without the coding.
         """
         # This raises if the caller's client is at fault.
         used = headers_named(headers, _USED_HEADERS)
@@ -173,14 +167,12 @@ class GuardRules:
     """The guard's mode, and the addresses that a policy treats as public."""
 
     def __init__(self, policy: Policy) -> None:
-        """Use the mode and the allowed networks of `policy`."""
         self.mode = policy.address_guard
         self._allowed: list[IPNetwork] = [
             ip_network(text) for text in policy.allowed_networks
         ]
 
     def counts_as_public(self, address: IPAddress) -> bool:
-        """Whether `address` is public or the policy treats it as public."""
         return address_class(address) is AddressClass.PUBLIC or any(
             address in network for network in self._allowed
         )
@@ -190,19 +182,14 @@ class FetchGuard:
     """The guard for one fetch; remembers whether a hop has used a public address."""
 
     def __init__(self, rules: GuardRules) -> None:
-        """Apply `rules` to one fetch."""
         self._rules = rules
         self._was_public = False
 
     def permit(self, host: str, addresses: Sequence[IPAddress]) -> Sequence[IPAddress]:
-        """Return the `addresses` that the next hop may connect to, in order.
+        """Return the `addresses` (≥ 1) of `host` that the next hop may connect to.
 
         If any of them is public, the fetch is considered to have used a public address
         from then on.
-
-        Args:
-            host: the host with these addresses, for the error message.
-            addresses: not empty.
 
         Raises:
             AddressRefusedError: all addresses are refused.
@@ -224,9 +211,6 @@ class FetchGuard:
 
         The address is known only if `host` is an IP address or localhost. Any other
         name is considered public.
-
-        Raises:
-            AddressRefusedError: the address is refused.
         """
         address = literal_address(host)
         if address is None:
@@ -235,7 +219,6 @@ class FetchGuard:
             self.permit(host, [address])
 
     def _permits_special(self) -> bool:
-        """Whether the next hop may use special addresses."""
         if self._rules.mode is AddressGuard.REDIRECTS:
             return not self._was_public
         return self._rules.mode is AddressGuard.OFF
@@ -244,9 +227,8 @@ class FetchGuard:
 def literal_address(host: str) -> IPAddress | None:
     """The IP address that `host` stands for; `None` if it must be resolved.
 
-    Args:
-        host: the host of an `Origin`, so IP addresses are in canonical form; brackets
-            around an IPv6 address are optional.
+    `host` is that of an `Origin`, so IP addresses are in canonical form; an IPv6
+    address may have brackets.
     """
     name = host.strip("[]").rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):  # RFC 6761 §6.3
@@ -289,7 +271,6 @@ class CodingError(ValueError):
 
 
 def content_encoding_of(headers: HeadersLike) -> str:
-    """The value of Content-Encoding; "" if it is missing."""
     return ", ".join(header_values(headers, "content-encoding"))
 
 
@@ -321,11 +302,6 @@ def file_in(body: bytes, content_encoding: str, *, max_bytes: int) -> bytes:
     registered coding, the body may be encoded in an unknown way, so it must contain
     rules.
 
-    Args:
-        body: at most `max_bytes`, or cut off there.
-        content_encoding: the header's value; "" for an archived body.
-        max_bytes: the maximum number of decoded bytes.
-
     Raises:
         CodingError: there is another layer, the layer is corrupt or truncated, or the
             body of an unregistered coding is not a robots.txt.
@@ -345,7 +321,6 @@ def file_in(body: bytes, content_encoding: str, *, max_bytes: int) -> bytes:
 
 
 def _gzip_content(body: bytes, max_bytes: int) -> bytes:
-    """The content of a gzip `body`, up to `max_bytes`."""
     content = bytearray()
     layer = Inflate(is_gzip=True)
     layer.decode(body, content, max_bytes)
@@ -376,7 +351,6 @@ class Inflate:
         self.is_over = False
 
     def decode(self, chunk: bytes, decoded: bytearray, max_bytes: int) -> None:
-        """Decode `chunk` into `decoded`, up to a total of `max_bytes`."""
         for start in range(0, len(chunk), _PIECE):
             self._decode_piece(chunk[start : start + _PIECE], decoded, max_bytes)
             if self.is_over or len(decoded) >= max_bytes:

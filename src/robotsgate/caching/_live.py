@@ -48,14 +48,11 @@ _BYTES_OF_AN_AGENT = 250
 _BYTES_OF_A_USAGE_LINE = 160
 
 _EVERYTHING = RuleLines(["/"], [0], ["/"])
-_FULL_ALLOW = AgentRules(group=None, rules=RuleSet())
-_FULL_DISALLOW = AgentRules(group=None, rules=RuleSet(_EVERYTHING))
-_REFUSAL = AgentRules(group=None, rules=RuleSet(_EVERYTHING, implied=None))
 
 RULES_WITHOUT_FILE = {
-    Effect.ALLOW: _FULL_ALLOW,
-    Effect.DISALLOW: _FULL_DISALLOW,
-    Effect.REFUSE: _REFUSAL,
+    Effect.ALLOW: AgentRules(group=None, rules=RuleSet()),
+    Effect.DISALLOW: AgentRules(group=None, rules=RuleSet(_EVERYTHING)),
+    Effect.REFUSE: AgentRules(group=None, rules=RuleSet(_EVERYTHING, implied=None)),
 }
 """The rules for all agents if there is no file."""
 
@@ -64,13 +61,11 @@ class Standing:
     """The current in-memory state of an origin.
 
     Attributes:
-        entry: the origin's entry.
-        effect: what applies from `usable_from` until `usable_until`.
+        effect: what applies from `usable_from` until `usable_until`, in epoch seconds;
+            then `in_force` must decide again.
         refusal: the reason if a URL is disallowed, as the value of a `Reason`, because
             values are counted three times as fast as members.
-        usable_from: epoch seconds.
-        usable_until: epoch seconds; from then on, `in_force` must decide again.
-        agents: the agents that have been looked up.
+        agents: those that have been looked up.
         weight: the approximate size of the body and the rules, in bytes.
         is_used: whether the origin has been looked up since `LiveOrigins` last
             considered evicting it; each `StandingFor` has its own flag.
@@ -110,12 +105,10 @@ class Standing:
 
     @property
     def weight_of_body(self) -> int:
-        """The approximate size of the compressed body, in bytes."""
         answer = self.entry.answer
         return 0 if answer is None or answer.packed is None else len(answer.packed)
 
     def is_usable(self, now: float) -> bool:
-        """Whether this state is valid at `now`."""
         return self.usable_from <= now < self.usable_until
 
     @property
@@ -143,7 +136,6 @@ class Standing:
         return answer.packed if answer is not None and has_file else None
 
     def forget_body(self) -> None:
-        """Drop the decompressed file, which is rarely needed again."""
         self._body = None
 
 
@@ -151,16 +143,8 @@ class StandingFor:
     """What applies to one agent at one origin: everything a quick lookup needs.
 
     It refers to few objects, because each object costs a cache miss when lookups jump
-    between origins.
-
-    Attributes:
-        usable_from: epoch seconds, as in `Standing`.
-        usable_until: epoch seconds, as in `Standing`.
-        is_used: the flag for this agent, as in `Standing`.
-        refusal: as in `Standing`.
-        rules: the rules in `agent_rules`.
-        agent_rules: the file's rules for the agent, or the rules that apply without a
-            file.
+    between origins. The fields are as in `Standing`; `rules` are those in
+    `agent_rules`, which are the file's for the agent, or apply without a file.
     """
 
     __slots__ = (
@@ -173,7 +157,6 @@ class StandingFor:
     )
 
     def __init__(self, standing: Standing, agent_rules: AgentRules) -> None:
-        """Combine `agent_rules` with the state of their origin in `standing`."""
         self.usable_from: float = standing.usable_from
         self.usable_until: float = standing.usable_until
         self.is_used: bool = False
@@ -229,11 +212,7 @@ class StandingFor:
     def usage_preferences(
         self, readings: Sequence[str], grammar: Grammar, headers: HeadersLike | None
     ) -> UsagePreferences:
-        """The usage preferences for a target, however long they take to determine.
-
-        Raises:
-            TypeError: `headers` does not consist of pairs of str.
-        """
+        """The usage preferences for a target, however long they take to determine."""
         from robotsgate.robotstxt._usage_preferences import (  # noqa: PLC0415 (slow to import)
             usage_preferences,
         )
@@ -254,12 +233,7 @@ class StandingFor:
 
 
 class LiveOrigins:
-    """The origins looked up most recently, limited in number and total size.
-
-    Attributes:
-        max_origins: the maximum number of origins.
-        overrides: robots.txt files supplied by the caller, keyed by origin.
-    """
+    """The origins looked up most recently, limited in number and total size."""
 
     def __init__(
         self,
@@ -270,10 +244,7 @@ class LiveOrigins:
         overrides: Mapping[str, RobotsTxt | bytes | str] | None = None,
         current_until: Callable[[Entry, float], float] = Entry.current_until,
     ) -> None:
-        """Start empty. Raises the same errors as `_files_by_origin`.
-
-        `current_until` says until when an entry can be used without a fetch.
-        """
+        """Start empty. `current_until` says how long an entry needs no fetch."""
         self.overrides: dict[str, RobotsTxt] = _files_by_origin(
             overrides, dialect=dialect, max_bytes=policy.max_body_bytes
         )
@@ -303,12 +274,9 @@ class LiveOrigins:
     def admit(
         self, entry: Entry, now: float, *, new_body: bytes | None = None
     ) -> Standing:
-        """Add `entry`; this may evict origins that have not been used recently.
+        """Add `entry`, which is current at `now`; this may evict other origins.
 
-        Args:
-            entry: current at `now`.
-            now: epoch seconds.
-            new_body: the entry's body, if it has just been fetched.
+        `new_body` is the entry's body, if it has just been fetched.
         """
         self.discard(entry.origin)
         standing = Standing(entry, now=now, policy=self._policy, new_body=new_body)
@@ -320,13 +288,11 @@ class LiveOrigins:
         return standing
 
     def discard(self, origin: str) -> None:
-        """Remove the origin."""
         standing = self.by_origin.pop(origin, None)
         if standing is not None:
             self._let_go(standing)
 
     def clear(self) -> None:
-        """Remove everything."""
         self.overrides.clear()
         for origin in list(self.by_origin):
             self.discard(origin)
@@ -445,12 +411,9 @@ class LiveOrigins:
 def _files_by_origin(
     overrides: object, *, dialect: Dialect, max_bytes: int
 ) -> dict[str, RobotsTxt]:
-    """The parsed files in `overrides`, keyed by origin.
+    """The parsed files in `overrides`, which is keyed by a URL on their origin.
 
-    Args:
-        overrides: files keyed by a URL on their origin; `None` if there are none.
-        dialect: the checker's dialect.
-        max_bytes: how many bytes of a file are read, unless it is already parsed.
+    `max_bytes` of a file are read, unless it is already parsed.
 
     Raises:
         TypeError: `overrides` is not a mapping, or a file is not a RobotsTxt, bytes or

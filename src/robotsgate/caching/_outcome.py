@@ -61,20 +61,16 @@ class Outcome:
     """The end of a fetch: the last response, or a failure without a usable one.
 
     Attributes:
-        status: 100 to 999; the status of a redirect if it was not followed; for FTP,
+        status: 100 to 999, including that of a redirect that was not followed; for FTP,
             the reply code, 226 or 550; `None` after a failure.
         headers: values keyed by lower-case name, including at least `CACHING_HEADERS`;
             repeated headers are joined with ", ".
         body: decoded, truncated one byte beyond the policy's limit; at most a few
             kilobytes unless the status is 2xx.
-        redirects: the redirects that were followed.
-        error: a human-readable description of what went wrong, or why the last redirect
-            was not followed or the body is not a file; `None` if there is none.
-        failure: where the fetch failed; `None` if there was a response.
-        has_too_many_redirects: whether there were more redirects than the policy
-            allows, or a redirect loop.
-        is_wall: whether the response is that of a bot wall, not a file.
-        cause: the exception behind a failure, for logs; ignored in comparisons.
+        error: what went wrong, or why the last redirect was not followed or the body is
+            not a file, in words.
+        has_too_many_redirects: whether that is why the last redirect was not followed;
+            a loop counts as well.
         is_our_fault: whether `cause` is a bug in robotsgate, so that the failure is
             not evidence against the origin under any policy.
     """
@@ -266,7 +262,6 @@ def says_not_found(page: bytes, *, status: int, origin: str) -> bool:
 
 
 def _parts(element: str) -> list[list[str]]:
-    """The words of an element, split at its punctuation."""
     from html import unescape  # noqa: PLC0415 (slow to import, and rarely needed)
 
     text = unescape(_TAG.sub(" ", element))

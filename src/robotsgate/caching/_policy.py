@@ -320,9 +320,8 @@ def _networks(value: object) -> tuple[str, ...]:
         )
     networks = []
     for text in value:
-        if isinstance(
-            text, int | bytes
-        ):  # `ip_network` would accept them as an address
+        # `ip_network` would accept them as an address.
+        if isinstance(text, int | bytes):
             raise TypeError(f"expected each network to be a str, got {text!r}")
         try:
             networks.append(str(ipaddress.ip_network(text)))

@@ -24,12 +24,10 @@ _MAX_AGENTS = 1_000
 
 
 class Agent(NamedTuple):
-    """An agent as named by the caller.
+    """An agent as named by the caller, with its product tokens, most specific first.
 
-    Attributes:
-        name: the key under which its rules are cached.
-        tokens: its product tokens, most specific first.
-        names: a tuple containing only `name`, shared by all origins.
+    Its rules are cached under `name`; `names` contains only that and is shared by all
+    origins.
     """
 
     name: AgentName
@@ -50,14 +48,10 @@ class Agent(NamedTuple):
 
 
 class Question(NamedTuple):
-    """One lookup: whether `agent` may fetch a target at `origin`.
+    """One lookup: whether `agent` may fetch a target (path and query) at `origin`.
 
-    Attributes:
-        agent: the agent.
-        origin: the origin of the URL.
-        readings: the readings of the target (path and query), normalized as the grammar
-            requires.
-        url: the URL as passed by the caller; it may contain a password.
+    The `readings` of the target are normalized as the grammar requires. The `url` is as
+    passed by the caller; it may contain a password.
     """
 
     agent: Agent
@@ -86,12 +80,7 @@ def _agent(name: AgentName) -> Agent:
 
 
 def check_bound(name: str, bound: object) -> None:
-    """Check that `bound` is an int of 1 or more.
-
-    Raises:
-        TypeError: `bound` is not an int.
-        ValueError: `bound` is less than 1.
-    """
+    """Raise a TypeError or ValueError unless `bound` is an int of 1 or more."""
     if isinstance(bound, bool) or not isinstance(bound, int):
         raise TypeError(f"expected {name} to be an int, got {bound!r}")
     if bound < 1:
@@ -107,15 +96,9 @@ def check_policy(policy: object) -> None:
 def check_urls(
     urls: object, *, agent: object = None, may_be_async: bool = False
 ) -> None:
-    """Check that `urls` is an iterable of URLs.
+    """Raise a TypeError if `urls` is a single URL, or not iterable.
 
-    Args:
-        urls: the argument to check.
-        agent: the preceding argument, if there is one.
-        may_be_async: whether an async iterable is accepted.
-
-    Raises:
-        TypeError: `urls` is a single URL, or not iterable.
+    `agent` is the preceding argument, if there is one.
     """
     if isinstance(urls, str | bytes):
         shown = without_userinfo(str(urls))

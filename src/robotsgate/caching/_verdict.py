@@ -251,11 +251,9 @@ _OF_ANSWER = {
 class InForce:
     """What applies to an origin, why, and until when.
 
-    Attributes:
-        effect: what applies.
-        reason: why that applies; `None` if the fetched rules apply.
-        is_outage: whether the decision depends on the outage, not just on the answer.
-        until: when the decision must be made again, in epoch seconds.
+    There is no `reason` if the fetched rules apply. `is_outage` tells whether the
+    outage decides, not just the answer. From `until` on, in epoch seconds, the decision
+    must be made again.
     """
 
     effect: Effect
