@@ -1,21 +1,123 @@
+"""Origins in memory: what applies to an agent, and which of them are evicted."""
+
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 import pytest
 
-from robotsgate import AccessResult, Dialect, Policy, RobotsTxt
+from robotsgate import AccessResult, Dialect, Policy, Reason, RobotsTxt
 from robotsgate.caching._entry import Outage
-from robotsgate.caching._live import LiveOrigins
-from robotsgate.caching._question import Agent
+from robotsgate.caching._live import (
+    RULES_WITHOUT_FILE,
+    LiveOrigins,
+    Standing,
+    StandingFor,
+)
+from robotsgate.caching._question import Agent, Question
 from robotsgate.caching._verdict import Effect
-from tests.checking.builders import DAY, HOUR, NOW, entry_of
+from robotsgate.robotstxt._dialect import grammar_of
+from tests.checking.builders import AGENT, DAY, HOUR, NOW, ORIGIN, RULES, entry_of
+from tests.tables import cases
 
-if TYPE_CHECKING:
-    from robotsgate.caching._live import Standing, StandingFor
+ROBOTS_TXT = "/robots.txt"
 
-RULES = b"User-agent: a\nUser-agent: b\nDisallow: /x\n\nUser-agent: *\nDisallow: /y\n"
+
+def standing_of(
+    access: AccessResult = AccessResult.SUCCESSFUL, *, outage: Outage | None = None
+) -> Standing:
+    entry = entry_of(access=access, outage=outage)
+    return Standing(entry, now=NOW, policy=Policy())
+
+
+def question_of(target: str) -> Question:
+    return Question.of(AGENT, f"{ORIGIN}{target}", grammar_of(Dialect.RFC9309))
+
+
+def standing_for(standing: Standing) -> StandingFor:
+    if standing.effect is Effect.RULES:
+        robots_txt = RobotsTxt.parse(standing.body)
+        return StandingFor(standing, robots_txt.rules_for(Agent.of(AGENT).tokens))
+    return StandingFor(standing, RULES_WITHOUT_FILE[standing.effect])
+
+
+@cases("access answers", {
+    "a file": (AccessResult.SUCCESSFUL, (True, False, True)),
+    "no file": (AccessResult.UNAVAILABLE, (True, True, True)),
+    "restricted": (AccessResult.RESTRICTED, (False, False, True)),
+    "refused": (AccessResult.REFUSED, (False, False, False)),
+})  # fmt: skip
+def test_robots_txt_is_allowed_unless_its_address_was_refused(
+    access: AccessResult, answers: tuple[bool, ...]
+) -> None:
+    standing = standing_of(access)
+    agent = standing_for(standing)
+    targets = ("/public", "/private", ROBOTS_TXT)
+
+    assert tuple(agent.allows_at_once([target]) for target in targets) == answers
+    assert tuple(agent.allows([target]) for target in targets) == answers
+    verdicts = [
+        agent.explain(standing, question_of(target), policy=Policy())
+        for target in targets
+    ]
+    assert tuple(verdict.allowed for verdict in verdicts) == answers
+    is_refused = access is AccessResult.REFUSED
+    assert (verdicts[-1].reason is Reason.ADDRESS_REFUSED) is is_refused
+
+
+def test_standing_is_usable_until_its_phase_ends() -> None:
+    standing = standing_of()
+
+    moments = [NOW - 0.001, NOW, NOW + DAY - 0.001, NOW + DAY]
+
+    assert [standing.is_usable(now) for now in moments] == [False, True, True, False]
+
+
+def test_body_is_the_file_that_applies() -> None:
+    standing = standing_of()
+
+    assert standing.body == RULES.encode()
+    assert standing.body_at_once is standing.body_at_once
+    assert standing.weight == standing.weight_of_body > 0
+
+
+@pytest.mark.parametrize("access", [AccessResult.UNAVAILABLE, AccessResult.REFUSED])
+def test_standing_without_a_file_has_no_body(access: AccessResult) -> None:
+    standing = standing_of(access)
+
+    assert (standing.body, standing.body_at_once, standing.weight) == (b"", b"", 0)
+
+
+def test_copy_that_does_not_apply_is_not_the_body() -> None:
+    outage = Outage(
+        since=NOW, last_attempt_at=NOW, retry_at=NOW + HOUR, attempts=1, status=503
+    )
+    entry = entry_of(answered_at=NOW - 2 * DAY, outage=outage)
+
+    standing = Standing(entry, now=NOW, policy=Policy(stale_window=0))
+
+    assert (standing.effect, standing.body) == (Effect.DISALLOW, b"")
+
+
+def test_new_body_is_not_decompressed_until_it_is_forgotten() -> None:
+    new_body = b"User-agent: *\n"
+    standing = Standing(entry_of(), now=NOW, policy=Policy(), new_body=new_body)
+
+    before = standing.body_at_once
+    standing.forget_body()
+
+    assert before is new_body
+    assert standing.body_at_once == RULES.encode()
+
+
+TWO_GROUPS = b"""\
+User-agent: a
+User-agent: b
+Disallow: /x
+
+User-agent: *
+Disallow: /y
+"""
 OUTAGE = Outage(
     since=NOW,
     last_attempt_at=NOW,
@@ -36,7 +138,7 @@ def origins_of(*, max_origins: int = 10, policy: Policy | None = None) -> LiveOr
 
 
 def admitted(
-    live: LiveOrigins, name: str = "example.com", *, body: bytes = RULES
+    live: LiveOrigins, name: str = "example.com", *, body: bytes = TWO_GROUPS
 ) -> Standing:
     return live.admit(entry_of(body, origin=f"https://{name}"), NOW)
 
@@ -177,16 +279,13 @@ def test_rules_of_a_replaced_origin_do_not_count_towards_the_size() -> None:
     assert list(live.by_origin) == ["https://one.example", "https://two.example"]
 
 
-@pytest.mark.parametrize(
-    ("elapsed", "is_current"),
-    [
-        pytest.param(-300.1, False, id="long before it was fetched"),
-        pytest.param(-300, True, id="shortly before it was fetched"),
-        pytest.param(0, True, id="when it was fetched"),
-        pytest.param(DAY - 0.001, True, id="just before it expires"),
-        pytest.param(DAY, False, id="when it expires"),
-    ],
-)
+@cases("elapsed is_current", {
+    "long before it was fetched": (-300.1, False),
+    "shortly before it was fetched": (-300, True),
+    "when it was fetched": (0, True),
+    "just before it expires": (DAY - 0.001, True),
+    "when it expires": (DAY, False),
+})  # fmt: skip
 def test_origin_is_current_as_long_as_its_entry_is(
     elapsed: float, *, is_current: bool
 ) -> None:
@@ -199,21 +298,12 @@ def test_origin_is_current_as_long_as_its_entry_is(
     assert current is None or current.entry is standing.entry
 
 
-@pytest.mark.parametrize(
-    ("hours", "effects"),
-    [
-        pytest.param(
-            [0, 1, 2, 3, 4, 5],
-            [Effect.DISALLOW] * 2 + [Effect.RULES] * 2 + [Effect.DISALLOW] * 2,
-            id="as time passes",
-        ),
-        pytest.param(
-            [5, 3, 1],
-            [Effect.DISALLOW, Effect.RULES, Effect.DISALLOW],
-            id="as the clock is set back",
-        ),
-    ],
-)
+@cases("hours effects", {
+    "as time passes": ([0, 1, 2, 3, 4, 5],
+        [Effect.DISALLOW] * 2 + [Effect.RULES] * 2 + [Effect.DISALLOW] * 2),
+    "as the clock is set back":
+        ([5, 3, 1], [Effect.DISALLOW, Effect.RULES, Effect.DISALLOW]),
+})  # fmt: skip
 def test_phase_of_an_outage_ends_without_a_fetch(
     hours: list[float], effects: list[Effect]
 ) -> None:

@@ -11,6 +11,7 @@ from robotsgate.caching._policy import (
     AddressGuard,
     AfterUnreachableLimit,
     Policy,
+    terms_of,
 )
 from tests.tables import cases
 
@@ -266,3 +267,34 @@ def test_string_that_is_not_a_network_is_refused(text: str) -> None:
         Policy(allowed_networks=[text])
 
     assert repr(text) in str(caught.value)
+
+
+@pytest.mark.parametrize(("fields", "terms"), [
+    ({}, ""), ({"address_guard": AddressGuard.OFF}, "guard=off"),
+    ({"allowed_networks": ["10.0.0.0/8", "FD00::/32"]},
+        "networks=10.0.0.0/8,fd00::/32"),
+    ({"max_redirects": 3}, "redirects=3"), ({"max_body_bytes": 1_000}, "bytes=1000"),
+    ({"detect_missing_page": False}, "missing=False"),
+    ({"detect_walls": False}, "walls=False"),
+    ({"on_access_denied": AccessResult.RESTRICTED}, "denied=restricted"),
+    ({"on_too_many_requests": AccessResult.UNAVAILABLE}, "many=unavailable"),
+    ({"on_too_many_redirects": AccessResult.UNREACHABLE}, "hops=unreachable"),
+    ({"after_unreachable_limit": AfterUnreachableLimit.ALLOW}, "limit=allow"),
+    ({"detect_missing_page": False, "address_guard": AddressGuard.PUBLIC_ONLY},
+        "guard=public-only missing=False"),
+], ids=str)  # fmt: skip
+def test_terms_list_what_differs_from_the_default(
+    fields: dict[str, Any], terms: str
+) -> None:
+    """The keys in existing stores contain them, so they never change."""
+    assert terms_of(Policy(**fields)) == terms
+
+
+def test_durations_and_days_of_evidence_are_not_terms() -> None:
+    """Checkers that differ only in these fields can share entries."""
+    times = [
+        field.name for field in dataclasses.fields(Policy) if "float" in str(field.type)
+    ]
+    numbers: dict[str, Any] = dict.fromkeys(times, 100)
+
+    assert terms_of(Policy(**numbers, days_of_evidence=100)) == ""

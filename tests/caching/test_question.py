@@ -6,6 +6,7 @@ from robotsgate import Dialect, InvalidProductTokenError, InvalidURLError
 from robotsgate.caching._question import Agent, Question
 from robotsgate.robotstxt._dialect import grammar_of
 from tests.checking.builders import AGENT, PUBLIC
+from tests.tables import cases
 
 GRAMMAR = grammar_of(Dialect.RFC9309)
 
@@ -18,14 +19,11 @@ def test_question_consists_of_agent_origin_and_readings() -> None:
     assert question.readings == ("/a/../b~?c", "/b~?c")
 
 
-@pytest.mark.parametrize(
-    ("agent", "error", "url"),
-    [
-        pytest.param("", InvalidProductTokenError, PUBLIC, id="no token"),
-        pytest.param(AGENT, InvalidURLError, "/private", id="no origin"),
-        pytest.param("", InvalidProductTokenError, "/private", id="neither"),
-    ],
-)
+@cases("agent error url", {
+    "no token": ("", InvalidProductTokenError, PUBLIC),
+    "no origin": (AGENT, InvalidURLError, "/private"),
+    "neither": ("", InvalidProductTokenError, "/private"),
+})  # fmt: skip
 def test_question_without_a_token_or_an_origin_is_refused(
     agent: str, error: type[Exception], url: str
 ) -> None:
