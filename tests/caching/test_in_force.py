@@ -76,7 +76,6 @@ def test_answer_applies_without_an_outage_and_while_it_is_fresh(
 
     assert alone == expected
     assert refreshed == replace(expected, until=NOW + MINUTE)
-    assert not alone.is_stale
 
 
 def test_fresh_answer_expires_even_before_the_retry_of_a_refresh() -> None:
@@ -93,7 +92,7 @@ def test_answer_dated_far_ahead_is_not_fresh() -> None:
 
     result = in_force(known, now=NOW, policy=Policy())
 
-    assert (result.effect, result.is_stale) == (RULES, True)
+    assert (result.effect, result.is_outage) == (RULES, True)
     assert result.until == NOW + 55 * MINUTE  # from then on it is not ahead
 
 
@@ -124,7 +123,6 @@ def test_preset_goes_through_its_phases(preset: str) -> None:
             result = in_force(entry(last, since), now=now, policy=PRESETS[preset])
 
             assert (seconds, last, result.effect) == (seconds, last, effect)
-            assert result.is_stale is (effect is RULES)
 
 
 OPEN = still_failing(START + 31 * DAY)

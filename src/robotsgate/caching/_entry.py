@@ -315,20 +315,15 @@ def longest_gap(answer: Answer | None, policy: Policy) -> float:
 def keep_until(entry: Entry, policy: Policy) -> float:
     """When `entry` expires; infinity means never."""
     answer, outage = entry.answer, entry.outage
-    times = []
+    until = -math.inf
     if answer is not None:
-        if answer.access is AccessResult.UNAVAILABLE:
-            times.append(answer.fresh_until)
-        elif (
-            _is_successful(answer)
-            and policy.after_unreachable_limit is AfterUnreachableLimit.LAST_COPY
-        ):
-            return math.inf
-        else:
-            times.append(answer.fresh_until + span(answer, policy))
+        until = answer.fresh_until
+        if answer.access is not AccessResult.UNAVAILABLE:
+            until += span(answer, policy)
     if outage is not None:
-        times.append(outage.retry_at + longest_gap(answer, policy))
-    return max(times)
+        until = max(until, outage.retry_at + longest_gap(answer, policy))
+    keeps_copy = policy.after_unreachable_limit is AfterUnreachableLimit.LAST_COPY
+    return math.inf if keeps_copy and _is_successful(answer) else until
 
 
 def _is_successful(answer: Answer | None) -> bool:

@@ -132,8 +132,8 @@ class Standing:
     @property
     def _packed_file(self) -> PackedBody | None:
         answer = self.entry.answer
-        has_file = answer is not None and self.effect is Effect.RULES
-        return answer.packed if answer is not None and has_file else None
+        has_file = self.effect is Effect.RULES
+        return answer.packed if has_file and answer is not None else None
 
     def forget_body(self) -> None:
         self._body = None

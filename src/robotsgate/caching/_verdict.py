@@ -261,11 +261,6 @@ class InForce:
     is_outage: bool = False
     until: float
 
-    @property
-    def is_stale(self) -> bool:
-        """Whether the rules are used beyond their freshness lifetime."""
-        return self.is_outage and self.effect is Effect.RULES
-
 
 def in_force(entry: Entry, *, now: float, policy: Policy) -> InForce:
     """What applies at `now` according to `entry`, which must be current."""
@@ -321,7 +316,7 @@ def explain(
         access=AccessResult.UNREACHABLE
         if decision.is_outage
         else cast("Answer", answer).access,
-        is_stale=decision.is_stale,
+        is_stale=decision.is_outage and has_rules,
         origin=entry.origin,
         status=source.status,
         redirects=(decides or source).redirects,
