@@ -307,7 +307,12 @@ def file_in(body: bytes, content_encoding: str, *, max_bytes: int) -> bytes:
             body of an unregistered coding is not a robots.txt.
     """
     if body.startswith(_GZIP_MAGIC):
-        body = _gzip_content(body, max_bytes)
+        content = bytearray()
+        layer = Inflate(is_gzip=True)
+        layer.decode(body, content, max_bytes)
+        if len(content) < max_bytes:
+            layer.finish()
+        body = bytes(content)
         if body.startswith(_GZIP_MAGIC):
             raise CodingError("the body is compressed more than once")
     if _REGISTERED.issuperset(_members(content_encoding)):
@@ -318,15 +323,6 @@ def file_in(body: bytes, content_encoding: str, *, max_bytes: int) -> bytes:
             f" {content_encoding[:80]!r}"
         )
     return body
-
-
-def _gzip_content(body: bytes, max_bytes: int) -> bytes:
-    content = bytearray()
-    layer = Inflate(is_gzip=True)
-    layer.decode(body, content, max_bytes)
-    if len(content) < max_bytes:
-        layer.finish()
-    return bytes(content)
 
 
 def _members(content_encoding: str) -> list[str]:
