@@ -14,7 +14,6 @@ from robotsgate.caching._hops import (
     AddressRefusedError,
     CodingError,
     FetchGuard,
-    GuardRules,
     Hops,
     decoder_of,
     file_in,
@@ -61,8 +60,7 @@ def test_sixth_redirect_is_not_followed() -> None:
 
 
 def guard(mode: AddressGuard, *allowed: str) -> FetchGuard:
-    policy = Policy(address_guard=mode, allowed_networks=allowed)
-    return FetchGuard(GuardRules(policy))
+    return FetchGuard(Policy(address_guard=mode, allowed_networks=allowed))
 
 
 def permitted(fetch: FetchGuard, *hops: str) -> list[bool]:

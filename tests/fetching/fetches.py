@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from robotsgate._flights import DaemonThreads
-from robotsgate.caching._hops import FetchGuard, GuardRules
+from robotsgate.caching._hops import FetchGuard
 from robotsgate.caching._policy import Policy
 from robotsgate.fetching._fetcher import OwnFetch
 from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
@@ -39,7 +39,7 @@ class Followed:
 
 def guard(policy: Policy | None = None) -> FetchGuard:
     """The guard of a fetch that has not connected to anything yet."""
-    return FetchGuard(GuardRules(policy or Policy()))
+    return FetchGuard(policy or Policy())
 
 
 def fetch_of(url: str, *, threads: DaemonThreads | None = None) -> OwnFetch:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from robotsgate.caching._hops import AddressRefusedError, FetchGuard, GuardRules, Hops
+from robotsgate.caching._hops import AddressRefusedError, FetchGuard, Hops
 from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.robotstxt._headers import pairs_of
 
@@ -74,7 +74,7 @@ def archived_outcome(
     responses have a status.
     """
     hops = Hops(origin, policy=policy)
-    guard = FetchGuard(GuardRules(policy))
+    guard = FetchGuard(policy)
     responses = _hop_by_hop(response)
     while True:
         try:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from robotsgate.caching._outcome import Redirects
     from robotsgate.caching._policy import Policy
     from robotsgate.robotstxt._headers import HeadersLike
-    from robotsgate.urls._address_class import IPAddress, IPNetwork
+    from robotsgate.urls._address_class import IPAddress
     from robotsgate.urls._url import Origin
 
 # The headers that tell where a body ends, even if the connection is lost.
@@ -163,26 +163,11 @@ class AddressRefusedError(ConnectionError):
     """The guard refused all of a host's addresses."""
 
 
-class GuardRules:
-    """The guard's mode, and the addresses that a policy treats as public."""
-
-    def __init__(self, policy: Policy) -> None:
-        self.mode = policy.address_guard
-        self._allowed: list[IPNetwork] = [
-            ip_network(text) for text in policy.allowed_networks
-        ]
-
-    def counts_as_public(self, address: IPAddress) -> bool:
-        return address_class(address) is AddressClass.PUBLIC or any(
-            address in network for network in self._allowed
-        )
-
-
 class FetchGuard:
     """The guard for one fetch; remembers whether a hop has used a public address."""
 
-    def __init__(self, rules: GuardRules) -> None:
-        self._rules = rules
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
         self._was_public = False
 
     def permit(self, host: str, addresses: Sequence[IPAddress]) -> Sequence[IPAddress]:
@@ -194,7 +179,7 @@ class FetchGuard:
         Raises:
             AddressRefusedError: all addresses are refused.
         """
-        public = [one for one in addresses if self._rules.counts_as_public(one)]
+        public = [one for one in addresses if is_public(one, self._policy)]
         permitted = addresses if self._permits_special() else public
         if not permitted:
             refused = addresses[0]
@@ -219,9 +204,16 @@ class FetchGuard:
             self.permit(host, [address])
 
     def _permits_special(self) -> bool:
-        if self._rules.mode is AddressGuard.REDIRECTS:
+        if self._policy.address_guard is AddressGuard.REDIRECTS:
             return not self._was_public
-        return self._rules.mode is AddressGuard.OFF
+        return self._policy.address_guard is AddressGuard.OFF
+
+
+def is_public(address: IPAddress, policy: Policy) -> bool:
+    """Whether `address` is public or `policy` treats it as public."""
+    return address_class(address) is AddressClass.PUBLIC or any(
+        address in ip_network(text) for text in policy.allowed_networks
+    )
 
 
 def literal_address(host: str) -> IPAddress | None:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import anyio
 
 from robotsgate._flights import is_no_thread, task_id
-from robotsgate.caching._hops import GuardRules
+from robotsgate.caching._hops import is_public
 from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.errors import InvalidURLError, RobotsError
 from robotsgate.robotstxt._matcher import ROBOTS_TXT_PATH
@@ -309,7 +309,7 @@ def counts_as_public(address: str, policy: Policy) -> bool:
     Raises:
         ValueError: `address` is not an IP address.
     """
-    return GuardRules(policy).counts_as_public(ip_address(address))
+    return is_public(ip_address(address), policy)
 
 
 def has_left_origin() -> bool:

@@ -18,7 +18,6 @@ from robotsgate._flights import DaemonThreads, task_id
 from robotsgate.caching._hops import (
     ACCEPT_ENCODING,
     FetchGuard,
-    GuardRules,
     Hops,
     content_encoding_of,
 )
@@ -84,7 +83,6 @@ class RobotsTxtFetcher:
         # One byte more than needed shows whether the last line was cut off.
         self._max_bytes = policy.max_body_bytes + 1
         self._threads = DaemonThreads(_THREADS_PER_FETCH * max_concurrent_fetches)
-        self._guard_rules = GuardRules(policy)
         setting = getattr(self._sender, "guard_setting", "policy")
         self._ignored_proxy = proxy_variable() if client is None else None
         if self._ignored_proxy:
@@ -117,7 +115,7 @@ class RobotsTxtFetcher:
         hops = Hops(origin, policy=self._policy)
         outer = sys.exception()
         fetch = OwnFetch(
-            guard=FetchGuard(self._guard_rules),
+            guard=FetchGuard(self._policy),
             policy=self._policy,
             threads=self._threads,
             deadline=anyio.current_time() + self._policy.fetch_deadline,
