@@ -453,6 +453,21 @@ def test_outages_after_the_same_answer_are_merged(
     )
 
 
+def test_outages_that_ended_at_the_same_moment_are_merged_in_any_order() -> None:
+    """Their starts must not decide which is later, because merging changes them."""
+    ends = {"last_attempt_at": NOW + DAY, "retry_at": NOW + 2 * DAY}
+    known = [
+        entry(answer(), outage(NOW + since, status=status, **ends))
+        for since, status in ((9, 500), (1, 502), (5, 501))
+    ]
+
+    results = [
+        merge(merge(x, y, now=NOW), z, now=NOW) for x, y, z in permutations(known)
+    ]
+
+    assert results == results[:1] * 6
+
+
 def test_answer_dated_far_ahead_counts_as_the_earlier_one() -> None:
     ahead = entry(answer(answered_at=NOW + HOUR))
 
