@@ -5,7 +5,6 @@ This is the only module in the checker that uses the codec.
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 from collections import Counter
@@ -21,6 +20,7 @@ from robotsgate.caching._entry import keep_until, key_of, usable
 from robotsgate.caching._live import MAX_BYTES_AT_ONCE
 from robotsgate.caching._policy import terms_of
 from robotsgate.checking._in_order import LoopTurns
+from robotsgate.checking._reporting import LOGGER
 from robotsgate.errors import UnsupportedError
 from robotsgate.stores._base import BatchStore, FetchLease
 from robotsgate.stores.memory import MemoryStore
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from robotsgate.caching._policy import Policy
     from robotsgate.checking._reporting import Reporter
     from robotsgate.stores._base import Store
-
-_LOGGER = logging.getLogger("robotsgate.checker")
 
 _Result = TypeVar("_Result")
 
@@ -94,11 +92,9 @@ class Entries:
         except LaterVersionError as error:
             if not self._has_told_version:
                 self._has_told_version = True
-                _LOGGER.warning("%s; such entries are fetched again", error)
+                LOGGER.warning("%s; such entries are fetched again", error)
         except CodecError as error:
-            self._reporter.report_store_failure(
-                "get", origin, error=error, is_first=True
-            )
+            self._reporter.report_store_failure("get", origin, error=error)
         return None
 
     async def get_many(self, origins: Iterable[str], now: float) -> list[Entry]:
@@ -169,7 +165,7 @@ class Entries:
         try:
             return await self._store.purge(self._clock.now())
         except Exception as error:  # noqa: BLE001 (a store may be third-party code)
-            self._reporter.report_store_failure("purge", "", error=error, is_first=True)
+            self._reporter.report_store_failure("purge", "", error=error)
             return None
 
     async def acquire(self, origin: str) -> bool:
@@ -236,7 +232,7 @@ class Entries:
                         began_at = anyio.current_time()
                         result = await work(key)
                         if self._failures.pop(operation, 0):
-                            self._reporter.report_store_recovery(operation)
+                            LOGGER.info("store works again: %s", operation)
                         return result
             error: Exception = TimeoutError(
                 f"no response within {self._policy.store_timeout:g} s"
@@ -246,7 +242,7 @@ class Entries:
         except Exception as raised:  # noqa: BLE001 (a store may be third-party code)
             error = raised
         if began_at is None:  # it hung recently, or other operations took too long
-            self._reporter.report_store_skip()
+            self._reporter.counts["store_skips"] += 1
             return None
         self._failures[operation] += 1
         is_first = self._failures[operation] == 1

@@ -179,7 +179,7 @@ class Renewals:
             return None
         if times_forgotten != self._times_forgotten or self._forgetting:
             return None
-        self._reporter.report_look_up(is_hit=True)  # a renewal counts the miss
+        self._reporter.counts["store_hits"] += 1  # a renewal counts the miss
         return self._live.admit(entry, self._clock.now())
 
     async def load(self, origins: Iterable[Origin]) -> None:
@@ -200,7 +200,7 @@ class Renewals:
                 now = self._clock.now()
                 is_new = entry.origin not in self._live.by_origin
                 if is_new and self._own.is_current(entry, now):
-                    self._reporter.report_look_up(is_hit=True)
+                    self._reporter.counts["store_hits"] += 1
                     self._live.admit(entry, now)
                 await turns.after_item()
 
@@ -265,7 +265,8 @@ class Renewals:
         self._forgotten |= {key} & self._forgetting
         known, standing = await self._look_up_standing(key, is_forced=is_forced)
         if not is_forced:  # a refresh always fetches
-            self._reporter.report_look_up(is_hit=standing is not None)
+            is_miss = standing is None
+            self._reporter.counts["store_misses" if is_miss else "store_hits"] += 1
         if standing is not None:
             return Renewal(standing, is_fetched=False)
         pause = self._own.pause(key, self._clock.now())
@@ -306,7 +307,7 @@ class Renewals:
                         return await self._fetch(origin, known)
                     finally:
                         await self._entries.release(key)
-            self._reporter.report_lease_wait()
+            self._reporter.counts["lease_waits"] += 1
             await self._clock.wait(seconds)
             seconds = min(_PAUSE_FACTOR * seconds, _LONGEST_PAUSE_SECONDS)
             known, standing = await self._look_up_standing(key, is_forced=is_forced)

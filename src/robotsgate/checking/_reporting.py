@@ -162,16 +162,8 @@ class Reporter:
             )
         self._tell_fetched(entry, entry, failure, seconds=seconds)
 
-    def report_look_up(self, *, is_hit: bool) -> None:
-        """Report a lookup of a current entry in the store."""
-        self.counts["store_hits" if is_hit else "store_misses"] += 1
-
-    def report_lease_wait(self) -> None:
-        """Report a pause while another process is fetching the origin."""
-        self.counts["lease_waits"] += 1
-
     def report_store_failure(
-        self, operation: str, origin: str, *, error: Exception, is_first: bool
+        self, operation: str, origin: str, *, error: Exception, is_first: bool = True
     ) -> None:
         """Report a store failure; `is_first` marks the first in a row."""
         self.counts["store_failures"] += 1
@@ -184,14 +176,6 @@ class Reporter:
 
             event = StoreFailed(origin=origin, operation=operation, error=error)
             self._listener.tell(event)
-
-    def report_store_recovery(self, operation: str) -> None:
-        """Report that `operation` has succeeded again after failures."""
-        LOGGER.info("store works again: %s", operation)
-
-    def report_store_skip(self) -> None:
-        """Report an operation skipped because the store had just been too slow."""
-        self.counts["store_skips"] += 1
 
     def _tell_fetched(
         self, entry: Entry, previous: Entry | None, outcome: Outcome, *, seconds: float
