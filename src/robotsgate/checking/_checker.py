@@ -15,6 +15,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from robotsgate._clock import SystemClock
+from robotsgate._version import __version__
 from robotsgate.caching._live import LiveOrigins
 from robotsgate.caching._policy import Policy
 from robotsgate.caching._question import (
@@ -25,7 +26,6 @@ from robotsgate.caching._question import (
     check_urls,
 )
 from robotsgate.checking._answers import Answers
-from robotsgate.checking._arguments import check_clock, check_store, user_agent_of
 from robotsgate.checking._entries import Entries
 from robotsgate.checking._many import answer_each, check_in_order, prefetch
 from robotsgate.checking._own_attempts import OwnAttempts
@@ -33,7 +33,7 @@ from robotsgate.checking._renewal import Renewals
 from robotsgate.checking._reporting import Reporter
 from robotsgate.robotstxt._dialect import Dialect, grammar_of
 from robotsgate.robotstxt._parser import absolute_sitemaps
-from robotsgate.stores._base import open_store
+from robotsgate.stores._base import check_store, open_store
 from robotsgate.stores.memory import MemoryStore
 from robotsgate.urls._url import Origin
 
@@ -52,6 +52,14 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._usage_preferences import UsagePreferences
     from robotsgate.stores._base import Store
     from robotsgate.urls._url import URLLike
+
+_DEFAULT_USER_AGENT = f"robotsgate/{__version__}"
+_NO_USER_AGENT = (
+    "expected the user_agent of your crawler, such as"
+    " 'ExampleBot/1.0 (+https://example.org/bot)': servers may treat"
+    f" {_DEFAULT_USER_AGENT!r} differently"
+)
+_CLOCK_METHODS = ("now", "monotonic", "wait")
 
 
 class RobotsChecker:
@@ -111,7 +119,7 @@ class RobotsChecker:
             StoreError: `store` is not a store, or cannot be opened.
         """
         check_policy(policy)
-        check_clock(clock)
+        _check_clock(clock)
         check_bound("max_origins", max_origins)
         check_bound("max_concurrent_fetches", max_concurrent_fetches)
         grammar = grammar_of(dialect)
@@ -119,7 +127,10 @@ class RobotsChecker:
         # neither.
         from robotsgate.fetching._robots_fetch import RobotsTxtFetcher  # noqa: PLC0415
 
-        user_agent = user_agent_of(user_agent, client)
+        if user_agent is None:
+            user_agent = _DEFAULT_USER_AGENT
+            if not getattr(client, "dials_nothing", False):
+                warnings.warn(_NO_USER_AGENT, stacklevel=2)
         fetcher = RobotsTxtFetcher(
             client,
             user_agent=user_agent,
@@ -422,4 +433,12 @@ class RobotsChecker:
             joined=self._renewals.flights.joined,
             live_origins=len(self._live.by_origin),
             fetches_under_way=len(self._renewals.flights),
+        )
+
+
+def _check_clock(clock: object) -> None:
+    """Raise a TypeError unless `clock` is a `Clock`."""
+    if not all(callable(getattr(clock, name, None)) for name in _CLOCK_METHODS):
+        raise TypeError(
+            f"expected clock to have now, monotonic and wait, got {clock!r}"
         )

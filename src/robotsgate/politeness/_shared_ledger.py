@@ -32,7 +32,6 @@ from robotsgate._clock import SystemClock
 from robotsgate._flights import Flights
 from robotsgate.caching._freshness import with_jitter
 from robotsgate.caching._question import check_bound
-from robotsgate.checking._arguments import check_store
 from robotsgate.checking._reporting import Listener
 from robotsgate.errors import StoreError
 from robotsgate.events import (
@@ -63,6 +62,7 @@ from robotsgate.stores._base import (
     Store,
     TimedChange,
     TimedStore,
+    check_store,
     open_store,
 )
 

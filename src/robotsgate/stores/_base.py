@@ -76,6 +76,21 @@ class Store(Protocol):
         ...
 
 
+def check_store(store: object) -> None:
+    """Check that `store` is a store, a URL, a path or `None`.
+
+    Raises:
+        StoreError: `store` is none of these.
+    """
+    if store is None or isinstance(store, str | PathLike):
+        return
+    if isinstance(store, type) or not isinstance(store, Store):
+        raise StoreError(
+            "expected a store with the methods of Store, a URL, or the path of a file,"
+            f" got {store!r}"
+        )
+
+
 @runtime_checkable
 class ListableStore(Store, Protocol):
     """A store that can list its keys, except those that begin with `HOST_PREFIX`."""
