@@ -46,7 +46,7 @@ from .builders import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from robotsgate.caching._entry import Entry
 
@@ -224,7 +224,12 @@ async def test_concurrent_calls_look_up_each_origin_once() -> None:
     assert store.lookups == [100]
 
 
-async def test_origin_forgotten_during_a_batch_lookup_is_fetched() -> None:
+@pytest.mark.parametrize(
+    "change", [RobotsChecker.forget, RobotsChecker.refresh], ids=["forget", "refresh"]
+)
+async def test_origin_changed_during_a_batch_lookup_is_not_taken_from_it(
+    change: Callable[[RobotsChecker, str], Awaitable[None]],
+) -> None:
     store, site = BatchingStore(), FakeSite()
     await store.fill()
     site.serve(ORIGINS[0], "User-agent: *\nDisallow: /\n")
@@ -238,10 +243,11 @@ async def test_origin_forgotten_during_a_batch_lookup_is_fetched() -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(look_up)
         await let_others_run()
-        await checker.forget(ORIGINS[0])
+        await change(checker, ORIGINS[0])
         store.gate.set()
 
     assert answers == [False]
+    assert checker.stats.store_hits == 0
 
 
 async def test_other_tasks_run_while_loaded_origins_are_admitted() -> None:

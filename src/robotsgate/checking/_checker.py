@@ -28,8 +28,7 @@ from robotsgate.caching._question import (
 from robotsgate.checking._answers import Answers
 from robotsgate.checking._entries import Entries
 from robotsgate.checking._many import answer_each, check_in_order, prefetch
-from robotsgate.checking._own_attempts import OwnAttempts
-from robotsgate.checking._renewal import Renewals
+from robotsgate.checking._renewal import OwnAttempts, Renewals
 from robotsgate.checking._reporting import Reporter
 from robotsgate.robotstxt._dialect import Dialect, grammar_of
 from robotsgate.robotstxt._parser import absolute_sitemaps

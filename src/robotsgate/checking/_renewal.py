@@ -16,21 +16,30 @@ Each renewal is one flight:
         ▼
     update the store and memory: done
 
-This module is longer than the others, because renewals with and without a lease share
-their steps.
+An attempt without a response is current only for the checker that made it (see
+`OwnAttempts`). If our own machine could not send a request, nothing is known about the
+origin at all, so the checker only pauses:
+
+    our machine fails ──▶ 5 s ──▶ 10 s ──▶ … ──▶ `retry_max`
+                 ▲          └─ a request to this origin leaves our machine: no pause
+                 └─ a request to any other origin does: 5 s again
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
+from cachetools import LRUCache
 
 from robotsgate._flights import Flights
 from robotsgate.caching._entry import (
+    LARGEST_SKEW,
+    BackOff,
     by_our_clock,
+    current_until_for,
     entry_after,
     entry_meanwhile,
     merge,
@@ -42,7 +51,7 @@ from robotsgate.caching._policy import AccessResult
 from robotsgate.checking._in_order import LoopTurns
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator
+    from collections.abc import Hashable, Iterable
 
     from robotsgate._clock import Clock
     from robotsgate._flights import Flight
@@ -51,7 +60,6 @@ if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._policy import Policy
     from robotsgate.checking._entries import Entries
-    from robotsgate.checking._own_attempts import OwnAttempts, Pause
     from robotsgate.checking._reporting import Reporter
     from robotsgate.fetching._robots_fetch import RobotsTxtFetcher
     from robotsgate.urls._url import Origin
@@ -66,19 +74,21 @@ _PAUSE_FACTOR = 1.5
 # has not expired by then, this process fetches without a lease.
 _LONGEST_WAIT_IN_LEASES = 2
 
+# `OwnAttempts` remembers more origins than memory holds, where live origins evict dead
+# ones.
+_PER_ORIGIN_IN_MEMORY = 10
+
+_FIRST_PAUSE_SECONDS = 5.0
+
 
 class Renewal(NamedTuple):
-    """The result of a renewal.
-
-    Attributes:
-        standing: the origin's state.
-        is_fetched: whether this renewal made a request.
-    """
+    """The origin's state, and whether this renewal made a request."""
 
     standing: Standing
     is_fetched: bool
 
 
+@dataclass(slots=True)
 class FetchEnd:
     """The end of the fetch in a running renewal.
 
@@ -88,22 +98,92 @@ class FetchEnd:
         outcome: the outcome of the fetch; `None` if there was no request or no outcome.
     """
 
-    __slots__ = ("outcome", "over_event")
+    over_event: anyio.Event = field(default_factory=anyio.Event)
+    outcome: Outcome | None = None
 
-    def __init__(self) -> None:
-        self.over_event: anyio.Event = anyio.Event()
-        self.outcome: Outcome | None = None
+
+class Pause(NamedTuple):
+    """A pause because our own machine could not send a request.
+
+    Attributes:
+        failure: what it lacked.
+        since: when the pause began, in epoch seconds.
+        seconds: how long it lasts.
+        sent_before: how many requests had left our machine before it.
+    """
+
+    failure: Outcome
+    since: float
+    seconds: float
+    sent_before: int
+
+    @property
+    def until(self) -> float:
+        """When the pause ends, in epoch seconds."""
+        return self.since + self.seconds
+
+    def is_on(self, now: float) -> bool:
+        """Whether it lasts at `now`; a clock that was set back ends it."""
+        return self.since - LARGEST_SKEW <= now < self.until
+
+
+class OwnAttempts:
+    """One checker's failed attempts and pauses, for a limited number of origins."""
+
+    def __init__(self, *, max_origins: int, longest_pause: float) -> None:
+        size = _PER_ORIGIN_IN_MEMORY * max_origins
+        self._back_offs: LRUCache[str, BackOff] = LRUCache(size)
+        self._pauses: LRUCache[str, Pause] = LRUCache(size)
+        self._longest_pause = longest_pause
+        self._sent = 0
+
+    def is_current(self, entry: Entry, now: float) -> bool:
+        """Whether the checker can use `entry` at `now` without a fetch of its own."""
+        return now < self.current_until(entry, now)
+
+    def current_until(self, entry: Entry, now: float) -> float:
+        """Until when that is so; -inf if it is not so at `now`."""
+        own = None if entry.outage is None else self._back_offs.get(entry.origin)
+        return current_until_for(entry, now, own)
+
+    def pause(self, origin: str, now: float) -> Pause | None:
+        pause = self._pauses.get(origin)
+        if pause is not None and pause.sent_before < self._sent:
+            pause = pause._replace(seconds=min(pause.seconds, _FIRST_PAUSE_SECONDS))
+        return pause if pause is not None and pause.is_on(now) else None
+
+    def begin_pause(self, origin: str, failure: Outcome, now: float) -> Pause:
+        """Pause for `origin`, twice as long as the last time if nothing was sent since.
+
+        A refresh during a pause does not lengthen it.
+        """
+        last = self._pauses.get(origin)
+        seconds = _FIRST_PAUSE_SECONDS
+        if last is not None and last.sent_before == self._sent:
+            seconds = last.seconds if last.is_on(now) else 2 * last.seconds
+        failure = replace(failure, cause=None)  # its frames take up kilobytes
+        seconds = min(seconds, self._longest_pause)
+        pause = Pause(failure, now, seconds, self._sent)
+        self._pauses[origin] = pause
+        return pause
+
+    def forget(self, origin: str) -> None:
+        self._back_offs.pop(origin, None)
+        self._pauses.pop(origin, None)
+
+    def note(self, entry: Entry, now: float) -> None:
+        """Note that an attempt left our machine, and led to `entry` at `now`."""
+        self._sent += 1
+        self._pauses.pop(entry.origin, None)
+        outage = entry.outage
+        if outage is None or outage.has_response:
+            self._back_offs.pop(entry.origin, None)
+        else:
+            self._back_offs[entry.origin] = BackOff(now, outage.retry_at)
 
 
 class Renewals:
-    """The renewals of one checker's origins.
-
-    Attributes:
-        flights: the running renewals.
-        max_origins: the maximum number of origins in memory.
-        max_concurrent_fetches: the maximum number of concurrent fetches.
-        policy: the checker's policy.
-    """
+    """The renewals of one checker's origins."""
 
     def __init__(
         self,
@@ -121,13 +201,13 @@ class Renewals:
             on_end=lambda key, _: self._tell_fetch_end(key, None)
         )
         self.max_origins: int = live.max_origins
-        self.max_concurrent_fetches: int = max_concurrent_fetches
         self._live = live
-        self._entries = entries
-        self._fetcher = fetcher
         self._reporter = reporter
         self.policy = policy
         self._clock = clock
+        self.max_concurrent_fetches = max_concurrent_fetches
+        self._entries = entries
+        self._fetcher = fetcher
         self._own = own
         self._places = anyio.Semaphore(max_concurrent_fetches, fast_acquire=True)
         self._loading = anyio.Lock()
@@ -163,7 +243,7 @@ class Renewals:
         standing = self.current(origin)
         if standing is not None:
             return standing
-        work = partial(self._renew, origin, is_forced=False)
+        work = partial(self._renew, origin)
         return (await self.flights.result_of(origin.key, work)).standing
 
     async def look_up(self, origin: Origin) -> Standing | None:
@@ -175,12 +255,7 @@ class Renewals:
         self.flights.check_loop()
         times_forgotten = self._times_forgotten
         entry = await self._look_up(origin.key)
-        if entry is None or not self._own.is_current(entry, self._clock.now()):
-            return None
-        if times_forgotten != self._times_forgotten or self._forgetting:
-            return None
-        self._reporter.counts["store_hits"] += 1  # a renewal counts the miss
-        return self._live.admit(entry, self._clock.now())
+        return None if entry is None else self._admit_stored(entry, times_forgotten)
 
     async def load(self, origins: Iterable[Origin]) -> None:
         """Load `origins` into memory with a single store lookup.
@@ -195,24 +270,25 @@ class Renewals:
             entries = await self._entries.get_many(keys, self._clock.now())
             turns = LoopTurns(self._clock.monotonic)
             for entry in entries:
-                if times_forgotten != self._times_forgotten or self._forgetting:
-                    return
-                now = self._clock.now()
-                is_new = entry.origin not in self._live.by_origin
-                if is_new and self._own.is_current(entry, now):
-                    self._reporter.counts["store_hits"] += 1
-                    self._live.admit(entry, now)
+                if entry.origin not in self._live.by_origin:
+                    self._admit_stored(entry, times_forgotten)
                 await turns.after_item()
 
-    def begin(self, origin: Origin) -> Flight[Renewal]:
-        """Start renewing `origin`, or join the running renewal, without waiting for it.
+    def _admit_stored(self, entry: Entry, times_forgotten: int) -> Standing | None:
+        """Add `entry` to memory, unless it is not current or may have been forgotten.
 
-        Raises:
-            RuntimeError: the checker is closed.
+        `times_forgotten` is the number from before the lookup.
         """
-        return self.flights.begin(
-            origin.key, partial(self._renew, origin, is_forced=False)
-        )
+        is_forgotten = times_forgotten != self._times_forgotten or self._forgetting
+        now = self._clock.now()
+        if is_forgotten or not self._own.is_current(entry, now):
+            return None
+        self._reporter.counts["store_hits"] += 1  # a renewal counts the miss
+        return self._live.admit(entry, now)
+
+    def begin(self, origin: Origin) -> Flight[Renewal]:
+        """Start renewing `origin` or join its renewal, without waiting for it."""
+        return self.flights.begin(origin.key, partial(self._renew, origin))
 
     def fetch_end(self, origin: Origin) -> FetchEnd:
         """The end of the fetch in the running renewal of `origin`."""
@@ -243,23 +319,18 @@ class Renewals:
         A running renewal does not use the removed entry.
         """
         key = origin.key
-        with self._forgetting_of(key):
-            self._live.discard(key)
-            self._own.forget(key)
-            await self._entries.delete(key)
-
-    @contextmanager
-    def _forgetting_of(self, key: str) -> Iterator[None]:
         self._times_forgotten += 1
         self._forgetting.add(key)
         if key in self.flights:
             self._forgotten.add(key)
         try:
-            yield
+            self._live.discard(key)
+            self._own.forget(key)
+            await self._entries.delete(key)
         finally:
             self._forgetting.discard(key)
 
-    async def _renew(self, origin: Origin, *, is_forced: bool) -> Renewal:
+    async def _renew(self, origin: Origin, *, is_forced: bool = False) -> Renewal:
         key = origin.key
         self._forgotten.discard(key)  # it was meant for an earlier renewal
         self._forgotten |= {key} & self._forgetting
@@ -373,7 +444,7 @@ class Renewals:
     def _pause(
         self, key: str, looked_up: Entry | None, failure: Outcome, *, seconds: float
     ) -> Renewal:
-        """Pause, because our own machine failed; keep nothing of this fetch."""
+        """Keep nothing of this fetch, because our own machine failed."""
         pause = self._own.begin_pause(key, failure, self._clock.now())
         standing = self._standing_meanwhile(key, looked_up, pause)
         if failure.redirects:  # the first request was sent
@@ -404,11 +475,9 @@ class Renewals:
     async def _keep(
         self, key: str, outcome: Outcome, looked_up: Entry | None, *, began_at: float
     ) -> tuple[Entry, Entry | None, Outcome]:
-        """Update the store.
+        """Update the store; return the new entry, the one before it, and the outcome.
 
-        Returns:
-            The entry after the fetch; the entry before it; and the outcome, which is a
-            failure if `outcome` could not be judged.
+        That is a failure if `outcome` could not be judged.
         """
         now = self._clock.now()
         looked_up = by_our_clock(looked_up, now=now)
