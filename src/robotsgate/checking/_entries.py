@@ -51,11 +51,6 @@ class Entries:
     No method raises an exception if the store fails; an `UnsupportedError` of the store
     is a mistake of the caller, and is raised. If store operations can be
     cancelled, only `purge` may take longer than `Policy.store_timeout`.
-
-    Attributes:
-        lease_seconds: how long a lease lasts, which is enough for a fetch and the store
-            operations around it.
-        has_lease: whether the store supports fetch leases.
     """
 
     def __init__(
@@ -75,20 +70,19 @@ class Entries:
         self._has_told_version = False
         self._lease = store if isinstance(store, FetchLease) else None
         self.has_lease: bool = self._lease is not None
-        self._batches = store if isinstance(store, BatchStore) else None
+        # Enough for a fetch and the store operations around it.
         self.lease_seconds: float = policy.fetch_deadline + 3 * policy.store_timeout
+        self._batches = store if isinstance(store, BatchStore) else None
         self._owner = os.urandom(16).hex()
 
     async def get(self, origin: str, now: float) -> Entry | None:
         """The usable entry for `origin`; `None` if there is none or the store fails."""
         data = await self._call_store("get", origin, self._store.get)
-        read = partial(self._entry, origin, data)
+        read = partial(self._entry, origin, data, now)
         try:
             if isinstance(data, bytes) and len(data) > MAX_BYTES_AT_ONCE:
-                entry = await in_thread(read, limiter=self._one_at_a_time)
-            else:
-                entry = read()
-            return usable(entry, now=now, policy=self._policy)
+                return await in_thread(read, limiter=self._one_at_a_time)
+            return read()
         except LaterVersionError as error:
             if not self._has_told_version:
                 self._has_told_version = True
@@ -113,8 +107,7 @@ class Entries:
         for key, data in (values or {}).items():
             if len(data) <= MAX_BYTES_AT_ONCE:
                 with suppress(CodecError):
-                    entry = self._entry(keys[key], data)
-                    entries.append(usable(entry, now=now, policy=self._policy))
+                    entries.append(self._entry(keys[key], data, now))
                 await turns.after_item()
         return [entry for entry in entries if entry is not None]
 
@@ -123,24 +116,18 @@ class Entries:
     ) -> Entry:
         """Replace the stored entry for `origin` with the result of `change`.
 
-        Args:
-            origin: scheme, host and port.
-            now: epoch seconds.
-            change: a pure function, called with the entry if it is usable at `now`,
-                otherwise with `None`. May be called several times.
-
-        Returns:
-            The last result of `change`, even if the store failed.
+        `change` is a pure function, called with the entry if it is usable at `now`,
+        otherwise with `None`, and perhaps several times. Its last result is returned,
+        even if the store failed.
         """
         made: list[Entry] = []
 
         def change_bytes(data: bytes | None) -> tuple[bytes, float | None] | None:
             stored, is_of_later_version = None, False
             try:
-                stored = self._entry(origin, data)
+                stored = self._entry(origin, data, now)
             except CodecError as error:  # `get` reports it; this may run in any thread
                 is_of_later_version = isinstance(error, LaterVersionError)
-            stored = usable(stored, now=now, policy=self._policy)
             entry = change(stored)
             made.append(entry)
             if entry == stored or is_of_later_version:
@@ -196,23 +183,20 @@ class Entries:
                 "release", origin, lambda key: lease.release(key, self._owner)
             )
 
-    def _entry(self, origin: str, data: bytes | None) -> Entry | None:
-        """The entry in `data`; `None` if there is none.
-
-        Raises:
-            CodecError: `data` is unreadable.
-        """
+    def _entry(self, origin: str, data: bytes | None, now: float) -> Entry | None:
+        """The usable entry in `data`, if any; raises a `CodecError` if unreadable."""
         if data is None:
             return None
         given: object = data
         if not isinstance(given, bytes):
             raise CodecError(f"expected bytes, got {type(given).__name__}")
-        return decode(
+        entry = decode(
             data,
             origin=origin,
             terms=self._terms,
             max_bytes=self._policy.max_body_bytes + 1,
         )
+        return usable(entry, now=now, policy=self._policy)
 
     async def _call_store(
         self, operation: str, origin: str, work: Callable[[str], Awaitable[_Result]]
