@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from robotsgate.caching._verdict import Reason as Reason
     from robotsgate.caching._verdict import Verdict as Verdict
     from robotsgate.checking._checker import RobotsChecker as RobotsChecker
-    from robotsgate.checking._many import CheckResult as CheckResult
+    from robotsgate.checking._lookups import CheckResult as CheckResult
     from robotsgate.errors import InvalidProductTokenError as InvalidProductTokenError
     from robotsgate.errors import InvalidURLError as InvalidURLError
     from robotsgate.errors import RobotsError as RobotsError
@@ -94,7 +94,7 @@ _NAMES = {
     "caching._policy": "AccessResult AddressGuard AfterUnreachableLimit Policy",
     "caching._verdict": "DisallowedError Reason Verdict",
     "checking._checker": "RobotsChecker",
-    "checking._many": "CheckResult",
+    "checking._lookups": "CheckResult",
     "errors": (
         "InvalidProductTokenError InvalidURLError RobotsError StoreError"
         " TurnNotInTimeError UnsupportedError"

@@ -130,7 +130,7 @@ class RobotsChecker:
         self._loop = _Loop(make, client)
         self._checker = self._loop.checker
         # Safe in any thread, because it only does lookups and counts them.
-        self._answers = self._checker._answers  # noqa: SLF001 (same package)
+        self._lookups = self._checker._lookups  # noqa: SLF001 (same package)
         _OPEN.add(self)
 
     def __reduce__(self) -> NoReturn:
@@ -166,7 +166,7 @@ class RobotsChecker:
 
     def can_fetch(self, agent: str | Sequence[str], url: str | URLLike) -> bool:
         """See `robotsgate.RobotsChecker.can_fetch`."""
-        answer = self._answers.at_once(agent, url)
+        answer = self._lookups.at_once(agent, url)
         if answer is None:
             answer = self._loop.portal.call(self._checker.can_fetch, agent, url)
         return answer
@@ -175,11 +175,11 @@ class RobotsChecker:
 
     def refusal(self, agent: str | Sequence[str], url: str | URLLike) -> Verdict | None:
         """See `robotsgate.RobotsChecker.refusal`."""
-        answer = self._answers.at_once(agent, url)
+        answer = self._lookups.at_once(agent, url)
         if answer:
             return None
         # Continue after that lookup, which has already been counted.
-        refusal = partial(self._answers.refusal, agent, url, answer=answer)
+        refusal = partial(self._lookups.refusal, agent, url, answer=answer)
         return self._loop.portal.call(refusal)
 
     can_fetch_many: Final = _in_loop(_AsyncChecker.can_fetch_many)
@@ -201,7 +201,7 @@ class RobotsChecker:
 
     def peek(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
         """See `robotsgate.RobotsChecker.peek`."""
-        answer = self._answers.at_once(agent, url)
+        answer = self._lookups.at_once(agent, url)
         if answer is None:
             answer = self._loop.portal.call(self._checker.peek, agent, url)
         return answer

@@ -144,13 +144,8 @@ def admitted(
 
 
 def rules_of(live: LiveOrigins, standing: Standing, name: str) -> StandingFor:
-    """What applies to an agent; parses the file if necessary."""
-    agent = Agent.of(name)
-    known = live.standing_for(standing, agent)
-    if known is not None:
-        return known
-    robots_txt = live.robots_txt(standing, standing.body)
-    return live.hold(standing, agent, robots_txt.rules_for(agent.tokens))
+    [rules] = live.rules_for(standing, [Agent.of(name)])
+    return rules
 
 
 def many_rules(count: int) -> bytes:

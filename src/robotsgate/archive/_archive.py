@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from robotsgate.caching._verdict import Verdict
     from robotsgate.robotstxt._headers import HeadersLike
     from robotsgate.robotstxt._matcher import RuleSet
-    from robotsgate.robotstxt._robots_txt import RobotsTxt
     from robotsgate.robotstxt._usage_preferences import UsagePreferences
     from robotsgate.urls._url import URLLike
 
@@ -281,18 +280,8 @@ class RobotsArchive:
         standing = self._standing(origin)
         if standing is None:
             return None
-        file: RobotsTxt | None = None
-        every = []
         with self._lock:
-            for agent in agents:
-                rules = self._live.standing_for(standing, agent)
-                if rules is None:
-                    if file is None:
-                        file = self._live.robots_txt(standing, standing.body)
-                    agent_rules = file.rules_for(agent.tokens)
-                    rules = self._live.hold(standing, agent, agent_rules)
-                every.append(rules)
-        return standing, every
+            return standing, self._live.rules_for(standing, agents)
 
     def _standing(self, origin: Origin) -> Standing | None:
         key = origin.key

@@ -127,7 +127,10 @@ class Standing:
     @property
     def body(self) -> bytes:
         """The file that applies, decompressed; empty if there is none."""
-        return b"" if self._packed_file is None else self._packed_file.body
+        body, packed = self._body, self._packed_file
+        if packed is None:
+            return b""
+        return packed.body if body is None else body
 
     @property
     def _packed_file(self) -> PackedBody | None:
@@ -328,8 +331,24 @@ class LiveOrigins:
         weight += agent_rules.rules.weight
         return self._hold(standing, agent, agent_rules, weight=weight)
 
-    def robots_txt(self, standing: Standing, body: bytes) -> RobotsTxt:
-        """The parsed file for `standing`: its override or `body`.
+    def rules_for(
+        self, standing: Standing, agents: Iterable[Agent]
+    ) -> list[StandingFor]:
+        """The standing for each of `agents`; parses the file at most once."""
+        file: RobotsTxt | None = None
+        every = []
+        for agent in agents:
+            rules = self.standing_for(standing, agent)
+            if rules is None:
+                if file is None:
+                    file = self.robots_txt(standing)
+                agent_rules = file.rules_for(agent.tokens)
+                rules = self.hold(standing, agent, agent_rules)
+            every.append(rules)
+        return every
+
+    def robots_txt(self, standing: Standing) -> RobotsTxt:
+        """The parsed file for `standing`, which may be an override.
 
         The parsed file is not cached, because most origins are looked up for only one
         agent, whose rules are cached.
@@ -338,7 +357,9 @@ class LiveOrigins:
         if override is not None:
             return override
         return RobotsTxt.parse(
-            body, dialect=self._dialect, max_bytes=self._policy.max_body_bytes
+            standing.body,
+            dialect=self._dialect,
+            max_bytes=self._policy.max_body_bytes,
         )
 
     def _hold(

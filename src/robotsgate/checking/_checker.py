@@ -1,10 +1,8 @@
 """The checker decides whether an agent may fetch a URL. Start reading here.
 
-The path of a lookup: `can_fetch` → `Answers.at_once` (two dictionary lookups) → or
+The path of a lookup: `can_fetch` → `Lookups.at_once` (two dictionary lookups) → or
 `Question.of` → `Renewals` (memory, then the store, then the network) → `Standing` →
 `StandingFor` (for the agent) → the result.
-This module is longer than the others, because it is the public API: half of it is
-docstrings.
 """
 
 from __future__ import annotations
@@ -25,9 +23,8 @@ from robotsgate.caching._question import (
     check_policy,
     check_urls,
 )
-from robotsgate.checking._answers import Answers
 from robotsgate.checking._entries import Entries
-from robotsgate.checking._many import answer_each, check_in_order, prefetch
+from robotsgate.checking._lookups import Lookups, ResultsInOrder
 from robotsgate.checking._renewal import OwnAttempts, Renewals
 from robotsgate.checking._reporting import Reporter
 from robotsgate.robotstxt._dialect import Dialect, grammar_of
@@ -41,7 +38,7 @@ if TYPE_CHECKING:
 
     from robotsgate._clock import Clock
     from robotsgate.caching._verdict import Verdict
-    from robotsgate.checking._many import CheckResult
+    from robotsgate.checking._lookups import CheckResult
     from robotsgate.events import CheckerEvent, CheckerStats
     from robotsgate.fetching._fetcher import Fetcher
     from robotsgate.fetching._httpx import AsyncClientLike, AsyncTransportLike
@@ -121,7 +118,6 @@ class RobotsChecker:
         _check_clock(clock)
         check_bound("max_origins", max_origins)
         check_bound("max_concurrent_fetches", max_concurrent_fetches)
-        grammar = grammar_of(dialect)
         # Imported here, because h11 and ssl are slow to import, and parsing needs
         # neither.
         from robotsgate.fetching._robots_fetch import RobotsTxtFetcher  # noqa: PLC0415
@@ -160,14 +156,7 @@ class RobotsChecker:
             clock=clock,
             max_concurrent_fetches=max_concurrent_fetches,
         )
-        self._answers = Answers(
-            self._live,
-            self._renewals,
-            self._reporter,
-            policy=policy,
-            clock=clock,
-            grammar=grammar,
-        )
+        self._lookups = Lookups(self._renewals, grammar=grammar_of(dialect))
 
     async def __aenter__(self) -> Self:
         """Return the checker; from now on, its own store keeps its connections open."""
@@ -186,12 +175,12 @@ class RobotsChecker:
         Callers that are waiting for a fetch, or need one afterwards, get a
         RuntimeError. Your client and store stay open. Can be called more than once.
         """
-        parts = (self._renewals.flights, self._answers)
+        flights = (self._renewals.flights, self._lookups.parsing)
         try:
-            for part in parts:  # so callers cancelled below do not wait
-                part.close()
-            for part in parts:
-                await part.aclose()
+            for one in flights:  # so callers cancelled below do not wait
+                one.close()
+            for one in flights:
+                await one.aclose()
         finally:
             self._live.clear()
             if self._own_store is not None:
@@ -235,17 +224,17 @@ class RobotsChecker:
             UnsupportedError: the scheme of `url` is ftp, and the checker has a client.
             RuntimeError: the checker is closed, or belongs to another event loop.
         """
-        answer = self._answers.at_once(agent, url)
+        answer = self._lookups.at_once(agent, url)
         if answer is None:
-            question = Question.of(agent, url, self._answers.grammar)
-            rules = await self._answers.rules_for(question.agent, question.origin)
-            answer = await self._answers.allows(rules, question)
+            question = Question.of(agent, url, self._lookups.grammar)
+            rules = await self._lookups.rules_for(question.agent, question.origin)
+            answer = await self._lookups.allows(rules, question)
         return answer
 
     async def check(self, agent: str | Sequence[str], url: str | URLLike) -> Verdict:
         """Like `can_fetch`, but returns a `Verdict`; raises the same errors."""
-        question = Question.of(agent, url, self._answers.grammar)
-        return await self._answers.verdict(question)
+        question = Question.of(agent, url, self._lookups.grammar)
+        return await self._lookups.verdict(question)
 
     async def refusal(
         self, agent: str | Sequence[str], url: str | URLLike
@@ -255,7 +244,7 @@ class RobotsChecker:
         For allowed URLs, this is as fast as `can_fetch`. Raises the same errors.
         """
         answer = self.peek(agent, url)
-        return await self._answers.refusal(agent, url, answer=answer)
+        return await self._lookups.refusal(agent, url, answer=answer)
 
     async def can_fetch_many(
         self, agent: str | Sequence[str], urls: Iterable[str | URLLike]
@@ -273,10 +262,7 @@ class RobotsChecker:
             RuntimeError: the checker is closed.
         """
         check_urls(urls, agent=agent)
-        self._renewals.flights.check_open()
-        return await answer_each(
-            agent, urls, answers=self._answers, renewals=self._renewals
-        )
+        return await self._lookups.each(agent, urls)
 
     def check_many(
         self,
@@ -305,13 +291,7 @@ class RobotsChecker:
         """
         check_urls(urls, agent=agent)
         check_bound("window", window)
-        return check_in_order(
-            agent,
-            urls,
-            answers=self._answers,
-            renewals=self._renewals,
-            window=window,
-        )
+        return ResultsInOrder(self._lookups, agent, urls, window=window)
 
     def peek(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
         """The result of `can_fetch` if it is available from memory without waiting.
@@ -324,10 +304,10 @@ class RobotsChecker:
             InvalidProductTokenError: as in `can_fetch`.
             InvalidURLError: as in `can_fetch`.
         """
-        answer = self._answers.at_once(agent, url)
+        answer = self._lookups.at_once(agent, url)
         if answer is None:
-            question = Question.of(agent, url, self._answers.grammar)
-            answer = self._answers.from_memory(question)
+            question = Question.of(agent, url, self._lookups.grammar)
+            answer = self._lookups.from_memory(question)
         return answer
 
     async def robots_txt(self, url: str | URLLike) -> RobotsTxt | None:
@@ -336,7 +316,7 @@ class RobotsChecker:
         `None` if the origin has none, or is unreachable and there is no usable cached
         copy. Raises the same errors as `can_fetch`.
         """
-        return await self._answers.part(Origin.from_url(url), lambda file: file)
+        return await self._lookups.part(Origin.from_url(url), lambda file: file)
 
     async def crawl_delay(
         self, agent: str | Sequence[str], url: str | URLLike
@@ -345,7 +325,7 @@ class RobotsChecker:
 
         Raises the same errors as `can_fetch`.
         """
-        rules = await self._answers.rules_for(Agent.of(agent), Origin.from_url(url))
+        rules = await self._lookups.rules_for(Agent.of(agent), Origin.from_url(url))
         return rules.agent_rules.crawl_delay
 
     async def request_rate(
@@ -355,7 +335,7 @@ class RobotsChecker:
 
         Raises the same errors as `can_fetch`.
         """
-        rules = await self._answers.rules_for(Agent.of(agent), Origin.from_url(url))
+        rules = await self._lookups.rules_for(Agent.of(agent), Origin.from_url(url))
         return rules.agent_rules.request_rate
 
     async def usage_preferences(
@@ -372,8 +352,8 @@ class RobotsChecker:
         as well. Raises the same errors as `can_fetch`, and a TypeError if `headers`
         does not consist of pairs of str.
         """
-        question = Question.of(agent, url, self._answers.grammar)
-        return await self._answers.usage_preferences(question, headers)
+        question = Question.of(agent, url, self._lookups.grammar)
+        return await self._lookups.usage_preferences(question, headers)
 
     async def sitemaps(self, url: str | URLLike) -> tuple[str, ...]:
         """The absolute URLs of the origin's sitemaps.
@@ -384,7 +364,7 @@ class RobotsChecker:
         `can_fetch`.
         """
         origin = Origin.from_url(url)
-        urls = await self._answers.part(
+        urls = await self._lookups.part(
             origin, lambda file: absolute_sitemaps(file.sitemaps, origin)
         )
         return urls or ()
@@ -396,9 +376,7 @@ class RobotsChecker:
         the same errors as `can_fetch_many`.
         """
         check_urls(urls)
-        self._renewals.flights.check_open()
-        monotonic = self._answers.clock.monotonic
-        await prefetch(urls, renewals=self._renewals, monotonic=monotonic)
+        await self._lookups.prefetch(urls)
 
     async def refresh(self, url: str | URLLike) -> None:
         """Fetch the robots.txt for `url` again, even if it is fresh.

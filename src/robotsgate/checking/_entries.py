@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
-from robotsgate._flights import in_thread
+from robotsgate._flights import LoopTurns, in_thread
 from robotsgate.caching._codec import CodecError, LaterVersionError, decode, encode
 from robotsgate.caching._entry import keep_until, key_of, usable
 from robotsgate.caching._live import MAX_BYTES_AT_ONCE
 from robotsgate.caching._policy import terms_of
-from robotsgate.checking._in_order import LoopTurns
 from robotsgate.checking._reporting import LOGGER
 from robotsgate.errors import UnsupportedError
 from robotsgate.stores._base import BatchStore, FetchLease

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import anyio
 from cachetools import LRUCache
 
-from robotsgate._flights import Flights
+from robotsgate._flights import Flights, LoopTurns
 from robotsgate.caching._entry import (
     LARGEST_SKEW,
     BackOff,
@@ -48,7 +48,6 @@ from robotsgate.caching._entry import (
 from robotsgate.caching._live import Standing
 from robotsgate.caching._outcome import FailureKind, judge
 from robotsgate.caching._policy import AccessResult
-from robotsgate.checking._in_order import LoopTurns
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -200,11 +199,10 @@ class Renewals:
         self.flights: Flights[Renewal] = Flights(
             on_end=lambda key, _: self._tell_fetch_end(key, None)
         )
-        self.max_origins: int = live.max_origins
-        self._live = live
-        self._reporter = reporter
+        self.live = live
+        self.reporter = reporter
         self.policy = policy
-        self._clock = clock
+        self.clock = clock
         self.max_concurrent_fetches = max_concurrent_fetches
         self._entries = entries
         self._fetcher = fetcher
@@ -224,7 +222,7 @@ class Renewals:
             UnsupportedError: the scheme is ftp, and the checker has a client.
         """
         self.flights.check_open()
-        if origin.key not in self._live.overrides:
+        if origin.key not in self.live.overrides:
             self._fetcher.check_scheme(origin)
 
     def current(self, origin: Origin) -> Standing | None:
@@ -233,7 +231,7 @@ class Renewals:
         Raises the same errors as `check_usable`.
         """
         self.check_usable(origin)
-        return self._live.current(origin.key, self._clock.now())
+        return self.live.current(origin.key, self.clock.now())
 
     async def standing(self, origin: Origin) -> Standing:
         """The state of `origin`, renewed if necessary.
@@ -265,12 +263,12 @@ class Renewals:
         """
         self.flights.check_loop()
         async with self._loading:
-            keys = [one.key for one in origins if one.key not in self._live.by_origin]
+            keys = [one.key for one in origins if one.key not in self.live.by_origin]
             times_forgotten = self._times_forgotten
-            entries = await self._entries.get_many(keys, self._clock.now())
-            turns = LoopTurns(self._clock.monotonic)
+            entries = await self._entries.get_many(keys, self.clock.now())
+            turns = LoopTurns(self.clock.monotonic)
             for entry in entries:
-                if entry.origin not in self._live.by_origin:
+                if entry.origin not in self.live.by_origin:
                     self._admit_stored(entry, times_forgotten)
                 await turns.after_item()
 
@@ -280,11 +278,11 @@ class Renewals:
         `times_forgotten` is the number from before the lookup.
         """
         is_forgotten = times_forgotten != self._times_forgotten or self._forgetting
-        now = self._clock.now()
+        now = self.clock.now()
         if is_forgotten or not self._own.is_current(entry, now):
             return None
-        self._reporter.counts["store_hits"] += 1  # a renewal counts the miss
-        return self._live.admit(entry, now)
+        self.reporter.counts["store_hits"] += 1  # a renewal counts the miss
+        return self.live.admit(entry, now)
 
     def begin(self, origin: Origin) -> Flight[Renewal]:
         """Start renewing `origin` or join its renewal, without waiting for it."""
@@ -304,7 +302,7 @@ class Renewals:
         Joins a fetch that is already running. Raises the same errors as `check_usable`.
         """
         self.check_usable(origin)
-        if origin.key in self._live.overrides:
+        if origin.key in self.live.overrides:
             return
         work = partial(self._renew, origin, is_forced=True)
         while True:  # the running renewal may only have read the store
@@ -324,7 +322,7 @@ class Renewals:
         if key in self.flights:
             self._forgotten.add(key)
         try:
-            self._live.discard(key)
+            self.live.discard(key)
             self._own.forget(key)
             await self._entries.delete(key)
         finally:
@@ -337,10 +335,10 @@ class Renewals:
         known, standing = await self._look_up_standing(key, is_forced=is_forced)
         if not is_forced:  # a refresh always fetches
             is_miss = standing is None
-            self._reporter.counts["store_misses" if is_miss else "store_hits"] += 1
+            self.reporter.counts["store_misses" if is_miss else "store_hits"] += 1
         if standing is not None:
             return Renewal(standing, is_fetched=False)
-        pause = self._own.pause(key, self._clock.now())
+        pause = self._own.pause(key, self.clock.now())
         if pause is not None and not is_forced:
             standing = self._standing_meanwhile(key, known, pause)
             return Renewal(standing, is_fetched=False)
@@ -351,7 +349,7 @@ class Renewals:
 
     def _only_others_failed(self, known: Entry | None) -> bool:
         """Whether only other processes got no response; see `is_current_for`."""
-        now = self._clock.now()
+        now = self.clock.now()
         return (
             known is not None
             and known.is_current(now)
@@ -361,12 +359,12 @@ class Renewals:
     async def _renew_with_lease(self, origin: Origin, *, is_forced: bool) -> Renewal:
         """Like `_renew`, but one process in a fleet fetches for all of them."""
         key = origin.key
-        began_at = self._clock.monotonic()
+        began_at = self.clock.monotonic()
         seconds = _SHORTEST_PAUSE_SECONDS
         longest = _LONGEST_WAIT_IN_LEASES * self._entries.lease_seconds
         while True:
             async with self._places:
-                is_over = self._clock.monotonic() - began_at >= longest
+                is_over = self.clock.monotonic() - began_at >= longest
                 if await self._entries.acquire(key) or is_over:
                     try:
                         # Another process may have fetched it in the meantime.
@@ -378,8 +376,8 @@ class Renewals:
                         return await self._fetch(origin, known)
                     finally:
                         await self._entries.release(key)
-            self._reporter.counts["lease_waits"] += 1
-            await self._clock.wait(seconds)
+            self.reporter.counts["lease_waits"] += 1
+            await self.clock.wait(seconds)
             seconds = min(_PAUSE_FACTOR * seconds, _LONGEST_PAUSE_SECONDS)
             known, standing = await self._look_up_standing(key, is_forced=is_forced)
             if standing is not None:
@@ -395,8 +393,8 @@ class Renewals:
         Reads the store even if the origin is in memory, because another process that
         shares the store may have fetched it in the meantime.
         """
-        stored = await self._entries.get(key, self._clock.now())
-        now = self._clock.now()
+        stored = await self._entries.get(key, self.clock.now())
+        now = self.clock.now()
         return merge(self._from_memory(key, now), stored, now=now)
 
     async def _look_up_standing(
@@ -404,12 +402,12 @@ class Renewals:
     ) -> tuple[Entry | None, Standing | None]:
         """Like `_look_up`, plus the origin's state, or `None` if it must be fetched."""
         known = await self._look_up(key)
-        now = self._clock.now()
+        now = self.clock.now()
         if is_forced or known is None or not self._own.is_current(known, now):
             return known, None
         if key in self._forgotten:
             return known, None
-        return known, self._live.admit(known, now)
+        return known, self.live.admit(known, now)
 
     async def _fetch(self, origin: Origin, looked_up: Entry | None) -> Renewal:
         """Fetch the robots.txt from its server, and store the new entry.
@@ -418,26 +416,26 @@ class Renewals:
         afterwards.
         """
         key = origin.key
-        began_at = self._clock.now()
+        began_at = self.clock.now()
         last = None if looked_up is None else looked_up.answer
         if last is not None and not last.is_ahead(began_at):
             began_at = max(began_at, last.answered_at)  # another clock may be ahead
-        monotonic = self._clock.monotonic()
+        monotonic = self.clock.monotonic()
         outcome = await self._fetcher.fetch(origin)
         if outcome.failure is FailureKind.LOCAL:
-            seconds = self._clock.monotonic() - monotonic
+            seconds = self.clock.monotonic() - monotonic
             return self._pause(key, looked_up, outcome, seconds=seconds)
         self._tell_fetch_end(key, outcome)
         entry, previous, outcome = await self._keep(
             key, outcome, looked_up, began_at=began_at
         )
         new_body = _new_body(entry, previous, outcome)
-        standing = self._live.admit(entry, self._clock.now(), new_body=new_body)
-        self._reporter.report_fetch(
+        standing = self.live.admit(entry, self.clock.now(), new_body=new_body)
+        self.reporter.report_fetch(
             entry,
             previous=previous,
             outcome=outcome,
-            seconds=self._clock.monotonic() - monotonic,
+            seconds=self.clock.monotonic() - monotonic,
         )
         return Renewal(standing, is_fetched=True)
 
@@ -445,11 +443,11 @@ class Renewals:
         self, key: str, looked_up: Entry | None, failure: Outcome, *, seconds: float
     ) -> Renewal:
         """Keep nothing of this fetch, because our own machine failed."""
-        pause = self._own.begin_pause(key, failure, self._clock.now())
+        pause = self._own.begin_pause(key, failure, self.clock.now())
         standing = self._standing_meanwhile(key, looked_up, pause)
         if failure.redirects:  # the first request was sent
             self._tell_fetch_end(key, failure)
-        self._reporter.report_local_failure(
+        self.reporter.report_local_failure(
             standing.entry, failure, now=pause.since, seconds=seconds
         )
         return Renewal(standing, is_fetched=True)
@@ -458,7 +456,7 @@ class Renewals:
         self, key: str, looked_up: Entry | None, pause: Pause
     ) -> Standing:
         """What applies during `pause`; kept neither in memory nor in the store."""
-        now = self._clock.now()
+        now = self.clock.now()
         known = None
         if key not in self._forgotten:
             known = merge(self._from_memory(key, now), looked_up, now=now)
@@ -479,7 +477,7 @@ class Renewals:
 
         That is a failure if `outcome` could not be judged.
         """
-        now = self._clock.now()
+        now = self.clock.now()
         looked_up = by_our_clock(looked_up, now=now)
         known = merge(self._from_memory(key, now), looked_up, now=now)
         previous: Entry | None = None
@@ -515,7 +513,7 @@ class Renewals:
         An entry without a file must win over an older copy in a store that missed that
         entry.
         """
-        standing = self._live.by_origin.get(key)
+        standing = self.live.by_origin.get(key)
         if standing is None:
             return None
         if standing.entry.access is AccessResult.UNAVAILABLE:

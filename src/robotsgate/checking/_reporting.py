@@ -30,12 +30,7 @@ _Told = TypeVar("_Told", bound="Event")
 
 
 class Listener(Generic[_Told]):
-    """The `on_event` callback, if there is one.
-
-    Attributes:
-        is_there: whether there is one.
-        failures: how many of its calls have raised an exception.
-    """
+    """The `on_event` callback, if any; its exceptions are logged and counted."""
 
     def __init__(
         self, on_event: Callable[[_Told], object] | None, *, logger: Logger
@@ -56,7 +51,6 @@ class Listener(Generic[_Told]):
         self._logger = logger
 
     def tell(self, event: _Told) -> None:
-        """Call the callback with `event`; log and count any exception."""
         if self._on_event is None:
             return
         try:
@@ -108,7 +102,6 @@ class Reporter:
     def report_answer(
         self, question: Question, rules: StandingFor, *, allowed: bool
     ) -> None:
-        """Report that `question` was looked up in `rules`."""
         if allowed:
             self.allowed += 1
             return

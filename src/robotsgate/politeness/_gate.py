@@ -143,9 +143,8 @@ class PolitenessGate:
                 f"expected ledger to have start, end, peek and aclose, got {given!r}"
             )
         self._agent = Agent.of(agent)
-        self._answers = checker._answers  # noqa: SLF001 (same package)
-        renewals = checker._renewals  # noqa: SLF001 (same package)
-        self._clock = self._answers.clock
+        self._lookups = checker._lookups  # noqa: SLF001 (same package)
+        self._clock = self._lookups.clock
         self._listener: Listener[GateEvent] = Listener(on_event, logger=_LOGGER)
         if ledger is None:
             ledger = LocalLedger(max_hosts=max_hosts, clock=self._clock)
@@ -162,8 +161,7 @@ class PolitenessGate:
             max_hosts=max_hosts,
         )
         self._turns = Turns(
-            self._answers,
-            renewals,
+            self._lookups,
             agent=self._agent,
             hosts=self._hosts,
             ledger=ledger,
@@ -332,7 +330,7 @@ class PolitenessGate:
         """
         origin = str(Origin.from_url(url))
         host = self._hosts.host(url, origin)
-        standing, rules = self._answers.in_memory(self._agent, origin)
+        standing, rules = self._lookups.in_memory(self._agent, origin)
         if rules is not None:
             self._hosts.learn(host, origin, rules)
         queues = self._turns.queues

@@ -26,7 +26,7 @@ import enum
 import heapq
 import math
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
 from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable
@@ -36,8 +36,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import anyio
 
+from robotsgate._flights import LoopTurns
 from robotsgate.caching._verdict import DisallowedError, Effect, Reason
-from robotsgate.checking._in_order import LoopTurns, read_all
 from robotsgate.errors import (
     InvalidURLError,
     RobotsError,
@@ -51,7 +51,7 @@ from robotsgate.politeness._turns import Turn
 from robotsgate.urls._url import Origin, is_url_like
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from robotsgate._clock import Clock
     from robotsgate._flights import Flights
@@ -270,6 +270,20 @@ class AskedFrontier:
             self._work.listener.tell(HostSkipped(host=host, ready_at=ready_at))
 
 
+async def _read_all(source: Source, take: Callable[[object], Awaitable[None]]) -> None:
+    """Pass each item of `source` to `take`; an async generator is closed at the end."""
+    try:
+        if isinstance(source, AsyncIterable):
+            async for item in source:
+                await take(item)
+        else:
+            for item in source:
+                await take(item)
+    finally:
+        if isinstance(source, AsyncGenerator):
+            await source.aclose()
+
+
 class Work:
     """A schedule's hosts.
 
@@ -325,7 +339,7 @@ class Work:
                 tasks.start_soon(self._take_back)
                 end: Exception = StopAsyncIteration()
                 try:
-                    await read_all(source, take)
+                    await _read_all(source, take)
                 except Exception as error:  # noqa: BLE001 (re-raised in a worker)
                     end = error
                 self._end = self._end or end

@@ -53,8 +53,7 @@ if TYPE_CHECKING:
     from robotsgate.caching._live import Standing, StandingFor
     from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._question import Agent
-    from robotsgate.checking._answers import Answers
-    from robotsgate.checking._renewal import Renewals
+    from robotsgate.checking._lookups import Lookups
     from robotsgate.politeness._hosts import Hosts
     from robotsgate.politeness._ledger import Ledger
     from robotsgate.urls._url import URLLike
@@ -197,8 +196,7 @@ class Turns:
 
     def __init__(
         self,
-        answers: Answers,
-        renewals: Renewals,
+        lookups: Lookups,
         *,
         agent: Agent,
         hosts: Hosts,
@@ -207,14 +205,14 @@ class Turns:
         self.counts: Counter[str] = Counter()
         self.seconds_waited: float = 0.0
         self.under_way: dict[str, list[Claim]] = {}
-        self._policy = renewals.policy
+        self._policy = lookups.renewals.policy
         self.hosts: Hosts = hosts
-        self.clock: Clock = answers.clock
+        self.clock: Clock = lookups.clock
         self.queues: Queues = Queues(
             ledger, hosts, clock=self.clock, on_overdue=self._drop_overdue
         )
         self.permissions: Permissions = Permissions(
-            answers, renewals, agent=agent, hosts=hosts, queues=self.queues
+            lookups, agent=agent, hosts=hosts, queues=self.queues
         )
 
     def check_open(self) -> None:
@@ -332,23 +330,23 @@ class Permissions:
 
     def __init__(
         self,
-        answers: Answers,
-        renewals: Renewals,
+        lookups: Lookups,
         *,
         agent: Agent,
         hosts: Hosts,
         queues: Queues,
     ) -> None:
-        self._answers = answers
-        self._renewals = renewals
+        self._lookups = lookups
+        self._renewals = lookups.renewals
         self._agent = agent
         self._hosts = hosts
         self._queues = queues
-        self._clock = answers.clock
+        self._clock = lookups.clock
         self._flights: Flights[Standing] = Flights("gate", on_end=self._end)
         self._errors: dict[Hashable, Exception] = {}  # not yet raised to a caller
         self._thens: dict[Hashable, list[_Then]] = {}
-        self.most_ahead: int = min(_MOST_HOSTS_AHEAD, max(1, renewals.max_origins // 2))
+        most_in_memory = max(1, lookups.renewals.live.max_origins // 2)
+        self.most_ahead: int = min(_MOST_HOSTS_AHEAD, most_in_memory)
 
     async def aclose(self) -> None:
         await self._flights.aclose()
@@ -361,7 +359,7 @@ class Permissions:
         Raises:
             InvalidURLError: `url` has no origin.
         """
-        answer = self._answers.at_once(self._agent.name, url)
+        answer = self._lookups.at_once(self._agent.name, url)
         if answer is None:
             return Origin.from_url(url).key, None
         text = cast("str", url)  # other types have no quick result
@@ -386,11 +384,11 @@ class Permissions:
         # because the host's delay may be longer than the freshness lifetime.
         standing, claim.standing = claim.standing, None
         if answer:
-            last, rules = self._answers.in_memory(self._agent, origin)
+            last, rules = self._lookups.in_memory(self._agent, origin)
             if rules is not None and pause_until(last) <= self._clock.now():
                 return rules
-        question = Question.of(self._agent.name, claim.url, self._answers.grammar)
-        explain = self._answers.verdict if answer is None else self._answers.explanation
+        question = Question.of(self._agent.name, claim.url, self._lookups.grammar)
+        is_counted = answer is not None
         while True:
             seconds = claim.deadline - self._clock.monotonic()
             try:
@@ -399,19 +397,21 @@ class Permissions:
             except TimeoutError:
                 seconds = self._queues.least_wait(claim)
                 raise self._queues.not_in_time(claim.host, seconds) from None
-            verdict = await explain(question, standing=standing)
+            verdict = await self._lookups.verdict(
+                question, standing=standing, is_counted=is_counted
+            )
             if not verdict.allowed:
                 raise DisallowedError(verdict)
-            explain = self._answers.explanation
+            is_counted = True
             until = pause_until(standing)
             if until <= self._clock.now():
-                return await self._answers.rules_at(standing, self._agent)
+                return await self._lookups.rules_at(standing, self._agent)
             await self._queues.pause(claim, until=until)
             standing = None
 
     def are_in_force(self, origin: str, rules: StandingFor) -> bool:
         """Whether `rules` are still valid."""
-        standing, _ = self._answers.in_memory(self._agent, origin)
+        standing, _ = self._lookups.in_memory(self._agent, origin)
         is_replaced = standing is not None and standing.usable_from > rules.usable_from
         return not is_replaced and self._clock.now() < rules.usable_until
 
