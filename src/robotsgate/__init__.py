@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from robotsgate._clock import Clock as Clock
     from robotsgate._clock import SystemClock as SystemClock
     from robotsgate._version import __version__ as __version__
+    from robotsgate.archive._archive import ArchivedResponse as ArchivedResponse
     from robotsgate.archive._archive import RobotsArchive as RobotsArchive
-    from robotsgate.archive._response import ArchivedResponse as ArchivedResponse
     from robotsgate.caching._outcome import FailureKind as FailureKind
     from robotsgate.caching._policy import AccessResult as AccessResult
     from robotsgate.caching._policy import AddressGuard as AddressGuard
@@ -88,8 +88,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "_clock": "Clock SystemClock",
     "_version": "__version__",
-    "archive._archive": "RobotsArchive",
-    "archive._response": "ArchivedResponse",
+    "archive._archive": "ArchivedResponse RobotsArchive",
     "caching._outcome": "FailureKind",
     "caching._policy": "AccessResult AddressGuard AfterUnreachableLimit Policy",
     "caching._verdict": "DisallowedError Reason Verdict",

@@ -5,9 +5,7 @@ the responses. `Hops` is exported for code that reads responses and redirects fr
 files.
 """
 
-from robotsgate.archive._archive import RobotsArchive
-from robotsgate.archive._response import ArchivedResponse
-from robotsgate.archive._selection import last_capture
+from robotsgate.archive._archive import ArchivedResponse, RobotsArchive, last_capture
 from robotsgate.caching._hops import Hops
 
 __all__ = ["ArchivedResponse", "Hops", "RobotsArchive", "last_capture"]

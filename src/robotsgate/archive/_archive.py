@@ -1,24 +1,30 @@
-"""Pure lookups in archived responses, which `caching` interprets.
+"""Archived robots.txt responses, and pure lookups in them, which `caching` interprets.
 
 The path of a check that two dictionary lookups cannot answer: `Question.of` → `find` →
-`archived_outcome` → `entry_after` → `Standing` → `StandingFor` → the result.
+the outcome of a fetch → `entry_after` → `Standing` → `StandingFor` → the result.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from robotsgate.archive._response import ArchivedResponse, archived_outcome
-from robotsgate.archive._selection import NO_DATE, date_of
 from robotsgate.caching._entry import PlainBody, entry_after
+from robotsgate.caching._hops import AddressRefusedError, FetchGuard, Hops
 from robotsgate.caching._live import LiveOrigins
-from robotsgate.caching._outcome import judge
-from robotsgate.caching._policy import Policy
+from robotsgate.caching._outcome import (
+    FailureKind,
+    Outcome,
+    access_result,
+    is_wall,
+    judge,
+)
+from robotsgate.caching._policy import AccessResult, Policy
 from robotsgate.caching._question import (
     Agent,
     Question,
@@ -28,8 +34,10 @@ from robotsgate.caching._question import (
 )
 from robotsgate.errors import InvalidURLError
 from robotsgate.robotstxt._dialect import Dialect, grammar_of, is_plain
+from robotsgate.robotstxt._headers import pairs_of
 from robotsgate.urls._url import (
     Origin,
+    is_redirect,
     is_url_like,
     split_url,
     target_of,
@@ -37,8 +45,9 @@ from robotsgate.urls._url import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from robotsgate.caching._live import Standing, StandingFor
-    from robotsgate.caching._outcome import Outcome
     from robotsgate.caching._verdict import Verdict
     from robotsgate.robotstxt._headers import HeadersLike
     from robotsgate.robotstxt._matcher import RuleSet
@@ -46,6 +55,96 @@ if TYPE_CHECKING:
     from robotsgate.urls._url import URLLike
 
 _OK = 200
+
+_NO_DATE = -1.0  # of a response without one: earlier than any real date
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedResponse:
+    """One archived response to a GET of a robots.txt.
+
+    Attributes:
+        status: 100 to 999; for FTP, the reply code (226 or 550); `None` if the capture
+            is unreadable, for which a `RobotsArchive` returns `None`.
+        headers: (name, value) pairs in the order they were received; a mapping is also
+            accepted. Only Location and Retry-After can affect a result.
+        body: the content, with any chunking and compression removed. The body may be
+            truncated after `Policy.max_body_bytes`.
+        redirects: the redirects that led to this response, in order, as pairs (absolute
+            target URL, status from 300 to 399), like `Verdict.redirects`. Not needed if
+            the redirect responses are archived too, because `RobotsArchive` follows
+            those itself.
+        fetched_at: when the response was received, in epoch seconds, ≥ 0; `None` if
+            unknown.
+
+    Raises:
+        TypeError: a value has the wrong type.
+        ValueError: a number is out of range.
+    """
+
+    status: int | None
+    headers: HeadersLike = ()
+    body: bytes = field(default=b"", repr=False)
+    redirects: Sequence[tuple[str, int]] = ()
+    fetched_at: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check each value."""
+        if self.status is not None:
+            check_bound("status", self.status, lowest=100, highest=999)
+        object.__setattr__(self, "headers", tuple(pairs_of(self.headers)))
+        if not isinstance(self.body, bytes):
+            raise TypeError(
+                f"expected body to be bytes, got {type(self.body).__name__}"
+            )
+        object.__setattr__(self, "redirects", tuple(map(_redirect, self.redirects)))
+        if self.fetched_at is not None:
+            _check_date(self.fetched_at)
+
+
+def last_capture(
+    captures: Iterable[ArchivedResponse],
+    *,
+    as_of: float | None = None,
+    policy: Policy = Policy(),
+) -> ArchivedResponse | None:
+    """The last capture of an origin, or the last good copy before an outage.
+
+    A capture that means "unreachable" under `policy`, such as a 429 or 5xx, is skipped
+    if the last other capture was successful and is at most `Policy.stale_window` older,
+    because a crawler would have used its cached copy. Nothing is skipped if the policy
+    has an `outage_grace`. An unreadable capture counts as successful.
+
+    Args:
+        captures: the captures of one origin, in any order; among captures with the same
+            date, the last one counts as the latest.
+        as_of: a date in epoch seconds; captures that are later or have no date are
+            ignored. With `None`, all captures are used, and those without a date count
+            as the oldest.
+        policy: the `RobotsArchive`'s policy.
+
+    Returns:
+        One of `captures`, or `None` if there are none to choose from.
+    """
+    in_order = sorted(
+        (one for one in captures if as_of is None or 0 <= _date_of(one) <= as_of),
+        key=_date_of,
+    )
+    if not in_order:
+        return None
+    last = in_order[-1]
+    answers = (
+        one
+        for one in reversed(in_order)
+        if _access(one, policy) is not AccessResult.UNREACHABLE
+    )
+    answer = next(answers, last)
+    is_copy = (
+        _access(answer, policy) is AccessResult.SUCCESSFUL
+        and _date_of(last) - _date_of(answer) <= policy.stale_window
+    )
+    keeps_copies = policy.stale_window > 0 and policy.outage_grace == 0
+    return answer if is_copy and keeps_copies else last
 
 
 class RobotsArchive:
@@ -190,7 +289,7 @@ class RobotsArchive:
         verdict = rules.explain(standing, question, policy=self._policy)
         date = verdict.fetched_at
         return replace(
-            verdict, fetched_at=None if date == NO_DATE else date, fresh_until=None
+            verdict, fetched_at=None if date == _NO_DATE else date, fresh_until=None
         )
 
     def refused_agents(
@@ -299,10 +398,8 @@ class RobotsArchive:
                     self._not_archived.clear()
                 self._not_archived.add(key)
             return None
-        now = date_of(response)
-        outcome = archived_outcome(
-            origin, response, find=self._response, policy=self._policy
-        )
+        now = _date_of(response)
+        outcome = self._outcome(origin, response)
         rule = partial(
             entry_after,
             None,
@@ -317,6 +414,36 @@ class RobotsArchive:
             _warn(key, outcome)
         with self._lock:
             return self._live.admit(entry, now)
+
+    def _outcome(self, origin: Origin, response: ArchivedResponse) -> Outcome:
+        """The outcome of a fetch of `origin` whose first response is `response`."""
+        hops = Hops(origin, policy=self._policy)
+        guard = FetchGuard(self._policy)
+        responses = _hop_by_hop(response)
+        while True:
+            try:
+                guard.check_host(hops.origin.host)
+            except AddressRefusedError as error:
+                return Outcome(
+                    failure=FailureKind.ADDRESS_REFUSED,
+                    error=f"{type(error).__name__}: {error}",
+                    redirects=hops.redirects,
+                )
+            following = next(responses, None)
+            if following is None:
+                is_kept = hops.url == hops.origin.robots_url
+                other = self._response(hops.origin.key) if is_kept else None
+                if other is None:
+                    return Outcome(
+                        failure=FailureKind.OTHER,
+                        error=f"the archive has no record of {hops.url}",
+                        redirects=hops.redirects,
+                    )
+                responses = _hop_by_hop(other)
+                following = next(responses)
+            outcome = hops.after(*following)
+            if outcome is not None:
+                return outcome
 
     def _response(self, origin: str) -> ArchivedResponse | None:
         find = self._find
@@ -353,3 +480,48 @@ def _check_keys(responses: Mapping[str, object]) -> None:
             "expected the keys of find to be origins such as 'https://example.com',"
             f" got {without_userinfo(key)!r}"
         )
+
+
+def _hop_by_hop(
+    response: ArchivedResponse,
+) -> Iterator[tuple[int, HeadersLike, bytes]]:
+    """The status, headers and body of each redirect in order, then of `response`."""
+    for url, status in response.redirects:
+        yield status, [("location", url)], b""
+    yield cast("int", response.status), response.headers, response.body
+
+
+def _redirect(pair: object) -> tuple[str, int]:
+    match pair:
+        case (str(url), int(status)):
+            check_bound("status of a redirect", status, lowest=300, highest=399)
+            return url, status
+        case _:
+            raise TypeError(
+                f"expected redirects to be (URL, status) pairs, got {pair!r}"
+            )
+
+
+def _check_date(date: object) -> None:
+    if isinstance(date, bool) or not isinstance(date, int | float):
+        raise TypeError(f"expected fetched_at in epoch seconds, got {date!r}")
+    if not 0 <= date < math.inf:
+        raise ValueError(
+            f"expected fetched_at to be finite and 0 or more, got {date!r}"
+        )
+
+
+def _date_of(capture: ArchivedResponse) -> float:
+    """When `capture` was fetched, in epoch seconds, or `_NO_DATE`."""
+    return _NO_DATE if capture.fetched_at is None else capture.fetched_at
+
+
+def _access(capture: ArchivedResponse, policy: Policy) -> AccessResult | None:
+    """The access result of `capture` if there is a copy; `None` for a redirect."""
+    status, body = capture.status, capture.body
+    if status is None:
+        return AccessResult.SUCCESSFUL
+    if is_redirect(status):
+        return None
+    end = Outcome(status=status, body=body, is_wall=is_wall(status, body, policy))
+    return access_result(end, policy, origin="", last_access=AccessResult.SUCCESSFUL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -79,12 +80,21 @@ def _agent(name: AgentName) -> Agent:
     return Agent(name, product_tokens(name), (name,))
 
 
-def check_bound(name: str, bound: object) -> None:
-    """Raise a TypeError or ValueError unless `bound` is an int of 1 or more."""
-    if isinstance(bound, bool) or not isinstance(bound, int):
-        raise TypeError(f"expected {name} to be an int, got {bound!r}")
-    if bound < 1:
-        raise ValueError(f"expected {name} to be 1 or more, got {bound!r}")
+def check_bound(
+    name: str, value: object, *, lowest: int = 1, highest: float = math.inf
+) -> None:
+    """Check that `value` is an int from `lowest` to `highest`.
+
+    Raises:
+        TypeError: `value` is not an int.
+        ValueError: `value` is out of range.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"expected {name} to be an int, got {value!r}")
+    if not lowest <= value <= highest:
+        is_open = highest == math.inf
+        expected = f"{lowest} or more" if is_open else f"from {lowest} to {highest}"
+        raise ValueError(f"expected {name} to be {expected}, got {value!r}")
 
 
 def check_policy(policy: object) -> None:
