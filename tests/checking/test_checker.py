@@ -128,28 +128,6 @@ async def test_every_check_considers_all_readings_of_a_path(
 
 
 @pytest.mark.parametrize(
-    ("url", "allowed"),
-    [
-        pytest.param(PUBLIC, True, id="no rule matches"),
-        pytest.param(PRIVATE, False, id="a rule disallows"),
-        pytest.param(f"{PRIVATE}/open", True, id="a longer rule allows"),
-        pytest.param(ROBOTS_TXT, True, id="the file itself"),
-        pytest.param(ORIGIN, True, id="no path"),
-        pytest.param(f"{OTHER_ORIGIN}/private", True, id="an origin without a file"),
-    ],
-)
-async def test_can_fetch_follows_the_rules_of_the_origin(
-    url: str, *, allowed: bool
-) -> None:
-    checker = checker_of(site_of())
-
-    first = await checker.can_fetch(AGENT, url)
-    second = await checker.can_fetch(AGENT, url)
-
-    assert (first, second) == (allowed, allowed)
-
-
-@pytest.mark.parametrize(
     ("status", "limit", "url", "reason"),
     [
         pytest.param(200, DAY, PRIVATE, Reason.DISALLOWED_BY_RULE, id="rules"),
@@ -203,34 +181,6 @@ async def test_verdict_after_a_redirect_is_for_the_first_origin() -> None:
     assert verdict.redirects == ((f"{OTHER_ORIGIN}/robots.txt", 301),)
     assert verdict.origin == ORIGIN
     assert checker.peek(AGENT, f"{OTHER_ORIGIN}/private") is None
-
-
-@pytest.mark.parametrize("dialect", Dialect)
-@pytest.mark.parametrize(
-    "url",
-    [
-        ROBOTS_TXT,
-        "HTTPS://EXAMPLE.COM:443/robots.txt",
-        f"{ROBOTS_TXT}#rules",
-        "https://user:secret@example.com/robots.txt",
-    ],
-)
-async def test_robots_txt_itself_is_always_allowed(dialect: Dialect, url: str) -> None:
-    """RFC 9309 §2.2.2."""
-    checker = checker_of(site_of(FULL_DISALLOW), dialect=dialect)
-
-    answers = [
-        await checker.can_fetch(AGENT, url),
-        checker.peek(AGENT, url),
-        checker.peek(AGENT, url),
-        await checker.can_fetch(AGENT, url),
-        (await checker.check(AGENT, url)).allowed,
-        *await checker.can_fetch_many(AGENT, [url]),
-    ]
-
-    assert answers == [True] * 6
-    assert await checker.can_fetch(AGENT, f"{ROBOTS_TXT}?x=1") is False
-    assert await checker.can_fetch(AGENT, f"{ROBOTS_TXT}/x") is False
 
 
 @pytest.mark.parametrize(
@@ -575,18 +525,6 @@ async def test_bad_links_among_many_are_disallowed() -> None:
 
     assert answers == [False, True, False, False, False, False]
     assert site.requests == [ROBOTS_TXT]
-
-
-@pytest.mark.parametrize("scheme", ["ws", "WSS"])
-async def test_websocket_url_is_checked_as_http(scheme: str) -> None:
-    site = FakeSite()
-    origin = f"http{scheme.lower()[2:]}://example.com"
-    site.serve(origin, RULES)
-    checker = checker_of(site)
-
-    is_allowed = await checker.can_fetch(AGENT, f"{scheme}://example.com/private")
-
-    assert (is_allowed, site.requests) == (False, [f"{origin}/robots.txt"])
 
 
 @pytest.mark.parametrize("limit", [1, 3, 100])
