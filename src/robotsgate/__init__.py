@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from robotsgate.stores._base import FetchLease as FetchLease
     from robotsgate.stores._base import ListableStore as ListableStore
     from robotsgate.stores._base import Store as Store
-    from robotsgate.stores._base import open_store as open_store
+    from robotsgate.stores._url import open_store as open_store
     from robotsgate.stores.memory import MemoryStore as MemoryStore
     from robotsgate.stores.redis import RedisStore as RedisStore
     from robotsgate.stores.sqlite import SQLiteStore as SQLiteStore
@@ -112,7 +112,8 @@ _NAMES = {
     "robotstxt._model": "Group Line LineKind Match OtherLine RequestRate Rule RuleKind",
     "robotstxt._robots_txt": "RobotsTxt",
     "robotstxt._usage_preferences": "CategoryPreference Preference UsagePreferences",
-    "stores._base": "FetchLease ListableStore Store open_store",
+    "stores._base": "FetchLease ListableStore Store",
+    "stores._url": "open_store",
     "stores.memory": "MemoryStore",
     "stores.sqlite": "SQLiteStore",
     "urls._url": "Origin URLLike",

@@ -29,7 +29,8 @@ from robotsgate.checking._renewal import OwnAttempts, Renewals
 from robotsgate.checking._reporting import Reporter
 from robotsgate.robotstxt._dialect import Dialect, grammar_of
 from robotsgate.robotstxt._parser import absolute_sitemaps
-from robotsgate.stores._base import check_store, open_store
+from robotsgate.stores._base import check_store
+from robotsgate.stores._url import open_store
 from robotsgate.stores.memory import MemoryStore
 from robotsgate.urls._url import Origin
 

@@ -30,7 +30,16 @@ from robotsgate import (
 from robotsgate.fetching import passes_unasked, sent_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+    from collections.abc import (
+        AsyncIterator,
+        Callable,
+        Coroutine,
+        Iterable,
+        Iterator,
+        Sequence,
+    )
+
+    import httpx
 
     from robotsgate import PolitenessGate, Verdict, sync
 
@@ -239,3 +248,54 @@ def end_soon(turn: Turn, end: AsyncExitStack) -> None:
     task = asyncio.create_task(end.aclose())
     _ends.add(task)
     task.add_done_callback(_ends.discard)
+
+
+class BodyInTurn:
+    """A response body that ends its turn when it is closed."""
+
+    def __init__(self, stream: Any, end: AsyncExitStack) -> None:  # noqa: ANN401 (the library's)
+        self._stream = stream
+        self._end = end
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._stream)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return aiter(self._stream)
+
+    def close(self) -> None:
+        try:
+            self._stream.close()
+        finally:
+            at_once(self._end.aclose())
+
+    async def aclose(self) -> None:
+        try:
+            await self._stream.aclose()
+        finally:
+            await self._end.aclose()
+
+
+def client_of_library(
+    refusal: Callable[..., Exception],
+    url_error: Callable[..., Exception],
+    body: Callable[[Any, AsyncExitStack], Any],
+) -> Client:
+    """The `Client` of httpx or httpx2, from the library's errors and bodies."""
+
+    def hold(
+        response: httpx.Response, _turn: object, block: AsyncExitStack
+    ) -> httpx.Response:
+        response.stream = body(response.stream, block.pop_all())
+        return response
+
+    return Client(_asked_urls, hold, refusal, url_error)
+
+
+def _asked_urls(request: httpx.Request) -> Iterator[str]:
+    if request.extensions.get("robots") == "ignore":
+        return iter(())
+    url = request.url
+    target: bytes = request.extensions.get("target", url.raw_path)
+    host = url.raw_host.decode("ascii")
+    return asked_urls(url.scheme, host, url.port, target.decode("latin-1"))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import httpx2
 
-from robotsgate.integrations._door import DisallowedRequestError
-from robotsgate.integrations.httpx import BodyInTurn, client_of_library
+from robotsgate.integrations._door import (
+    BodyInTurn,
+    DisallowedRequestError,
+    client_of_library,
+)
 
 
 class RobotsDisallowedError(DisallowedRequestError, httpx2.RequestError):

@@ -63,8 +63,8 @@ from robotsgate.stores._base import (
     TimedChange,
     TimedStore,
     check_store,
-    open_store,
 )
+from robotsgate.stores._url import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
