@@ -1,4 +1,7 @@
-"""Uses the whole public API with explicit types; mypy checks it, nothing runs it."""
+"""Uses the public API with explicit types; mypy checks it, nothing runs it.
+
+The types of attributes are left to the source, which is as strict.
+"""
 
 from __future__ import annotations
 
@@ -200,7 +203,6 @@ def blocking(session: requests.Session) -> None:
             session.mount("https://", RobotsAdapter(checker, ["Bot"], gate=gate))
             assert_type(gate.stats, GateStats)
             assert_type(gate.status("https://e.com"), HostStatus)
-    checker.can_fetch("Bot", 42)  # type: ignore[arg-type]  # not a URL
     sync.RobotsChecker(clock=None)  # type: ignore[arg-type]  # not a clock
 
 
@@ -272,20 +274,9 @@ def on_event(event: CheckerEvent) -> None:
     assert_type(event.as_dict(), dict[str, Any])
     match event:
         case RobotsTxtFetched():
-            assert_type(event.origin, str)
             assert_type(event.access, AccessResult)
-            assert_type(event.previous_access, AccessResult | None)
-            assert_type(event.status, int | None)
-            assert_type(event.redirects, tuple[tuple[str, int], ...])
             assert_type(event.failure, FailureKind | None)
-            assert_type(event.error, str | None)
-            assert_type(event.body_bytes, int)
-            assert_type(event.elapsed_seconds, float)
-            assert_type(event.next_fetch_at, float)
-            assert_type(event.file, bytes | None)
-            assert_type(event.previous_file, bytes | None)
         case StoreFailed():
-            assert_type(event.operation, str)
             assert_type(event.error, Exception)
         case _:
             assert_never(event)
@@ -351,15 +342,7 @@ async def answers(url: httpx.URL) -> None:
             assert_type(checked.verdict, Verdict | None)
             assert_type(checked.error, InvalidURLError | UnsupportedError | None)
         assert_type(await checker.robots_txt(url), RobotsTxt | None)
-        assert_type(await checker.crawl_delay("Bot", url), float | None)
-        assert_type(await checker.request_rate("Bot", url), RequestRate | None)
-        assert_type(await checker.sitemaps(url), tuple[str, ...])
         await checker.prefetch({url})
-        await checker.refresh(url)
-        await checker.forget(url)
-        assert_type(await checker.purge(), int | None)
-        assert_type(checker.stats, CheckerStats)
-        await checker.aclose()
 
 
 async def usage(checker: RobotsChecker, agent: str, page: httpx.Response) -> None:
@@ -369,9 +352,6 @@ async def usage(checker: RobotsChecker, agent: str, page: httpx.Response) -> Non
     await checker.usage_preferences(agent, url, headers=[("Content-Usage", "search=n")])
     assert_type(usages.content_usage["train-ai"], CategoryPreference)
     assert_type(usages.content_signal["use"].preference, Preference)
-    assert_type(usages.content_signal["use"].line, int | None)
-    assert_type(usages.license, tuple[str, ...])
-    assert_type(usages.as_dict(), dict[str, Any])
 
 
 def directives(page: httpx.Response) -> None:
@@ -386,52 +366,19 @@ def directives(page: httpx.Response) -> None:
     assert_type(both.may_follow, bool)
     assert_type(both.tdm_reservation, Preference)
     assert_type(both.directives["noai"], Directive)
-    assert_type(both.directives["noai"].name, str)
-    assert_type(both.directives["noai"].value, str | float | None)
-    assert_type(both.directives["noai"].source, str)
-    assert_type(both.diagnostics, tuple[str, ...])
     assert_type(both.explain(), str)
-    assert_type(both.as_dict(), dict[str, Any])
 
 
 def counters(stats: CheckerStats) -> None:
-    numbers: list[int] = [
-        stats.checks,
-        stats.allowed,
-        stats.fetches,
-        stats.successful,
-        stats.unavailable,
-        stats.unreachable,
-        stats.restricted,
-        stats.joined,
-        stats.store_hits,
-        stats.store_misses,
-        stats.store_failures,
-        stats.event_failures,
-        stats.live_origins,
-        stats.fetches_under_way,
-    ]
-    assert_type(sum(numbers), int)
+    assert_type(sum([stats.checks, stats.fetches]), int)
     assert_type(stats.disallowed, Mapping[Reason, int])
     assert_type(stats.as_dict(), dict[str, Any])
 
 
 def reasons(verdict: Verdict) -> str:
-    assert_type(verdict.allowed, bool)
-    assert_type(verdict.url, str)
     assert_type(verdict.agent, str | tuple[str, ...])
-    assert_type(bool(verdict), bool)
     assert_type(verdict.rule, Rule | None)
-    assert_type(verdict.group, str | None)
-    assert_type(verdict.access, AccessResult)
-    assert_type(verdict.is_stale, bool)
-    assert_type(verdict.origin, str)
-    assert_type(verdict.status, int | None)
     assert_type(verdict.redirects, tuple[tuple[str, int], ...])
-    assert_type(verdict.error, str | None)
-    assert_type(verdict.fetched_at, float | None)
-    assert_type(verdict.fresh_until, float | None)
-    assert_type(verdict.as_dict(), dict[str, Any])
     match verdict.reason:
         case Reason.ALLOWED_BY_RULE | Reason.NO_MATCHING_RULE | Reason.NO_GROUP:
             return "the file allows"
@@ -462,27 +409,10 @@ def accesses(access: AccessResult) -> bool:
 def policies() -> list[Policy]:
     own = Policy(
         default_lifetime=1,
-        min_lifetime=1,
-        max_lifetime=1,
-        stale_window=1,
-        unreachable_limit=1,
         unreachable_limit_without_copy=None,
-        days_of_evidence=1,
-        outage_grace=1,
         after_unreachable_limit=AfterUnreachableLimit.LAST_COPY,
-        retry_initial=1,
-        retry_factor=1,
-        retry_max=1,
-        retry_initial_503=1,
-        retry_after_max=1,
-        max_redirects=1,
         fetch_deadline=1.5,
-        max_body_bytes=1,
-        detect_missing_page=False,
-        detect_walls=False,
         on_access_denied=AccessResult.RESTRICTED,
-        on_too_many_requests=AccessResult.UNAVAILABLE,
-        on_too_many_redirects=AccessResult.UNREACHABLE,
     )
     presets: list[Policy] = [
         Policy.google_today(),
@@ -497,7 +427,6 @@ def file(body: bytes, text: str) -> None:
     robots_txt = RobotsTxt.parse(body)
     assert_type(RobotsTxt.parse(text, dialect=Dialect.GOOGLE), RobotsTxt)
     assert_type(RobotsTxt.parse(body, max_bytes=None), RobotsTxt)
-    assert_type(RobotsTxt.parse(body, max_bytes=1_000), RobotsTxt)
     assert_type(robots_txt.can_fetch("Bot", "/path"), bool)
     assert_type(robots_txt.can_fetch(["News", "Bot"], httpx.URL("https://e")), bool)
     assert_type(robots_txt.can_fetch("Bot", yarl.URL("https://e.com")), bool)
@@ -507,14 +436,11 @@ def file(body: bytes, text: str) -> None:
     assert_type(robots_txt.matches("Bot", "/path"), tuple[Rule, ...])
     assert_type(robots_txt.crawl_delay("Bot"), float | None)
     assert_type(robots_txt.request_rate("Bot"), RequestRate | None)
-    assert_type(robots_txt.sitemaps, tuple[str, ...])
     assert_type(robots_txt.usage_preferences("Bot", "/path"), UsagePreferences)
     assert_type(robots_txt.groups, tuple[Group, ...])
     assert_type(robots_txt.other_lines, tuple[OtherLine, ...])
     assert_type(robots_txt.diagnostics, tuple[Diagnostic, ...])
     assert_type(robots_txt.lines, tuple[Line, ...])
-    assert_type(robots_txt.as_dict(), dict[str, Any])
-    assert_type(robots_txt.dialect, Dialect)
     parts(robots_txt.match("Bot", "/path"), robots_txt)
 
 
@@ -546,33 +472,16 @@ def archives(url: httpx.URL, bodies: dict[str, bytes]) -> None:
 
 
 def parts(match: Match, robots_txt: RobotsTxt) -> None:
-    assert_type(match.allowed, bool)
-    assert_type(match.as_dict(), dict[str, Any])
-    assert_type(match.group, str | None)
-    assert_type(match.is_robots_txt, bool)
     assert_type(match.rule, Rule | None)
     for group in robots_txt.groups:
         assert_type(group.tokens, tuple[str, ...])
-        assert_type(group.line, int)
-        assert_type(group.crawl_delay, float | None)
+        assert_type(group.rules[0].kind, RuleKind)
         assert_type(group.request_rate, RequestRate | None)
-        assert_type(group.other_lines, tuple[OtherLine, ...])
-        for rule in group.rules:
-            assert_type(rule.kind, RuleKind)
-            assert_type(rule.pattern, str)
-            assert_type(rule.line, int)
-    for other in robots_txt.other_lines:
-        assert_type((other.line, other.field, other.value), tuple[int, str, str])
     for diagnostic in robots_txt.diagnostics:
-        assert_type((diagnostic.line, diagnostic.column), tuple[int, int])
         assert_type(diagnostic.severity, Severity)
         assert_type(diagnostic.kind, DiagnosticKind)
-        assert_type(diagnostic.message, str)
     for line in robots_txt.lines:
-        assert_type((line.number, line.text), tuple[int, str])
         assert_type(line.kind, LineKind)
-    rate = RequestRate(requests=1, seconds=2.0)
-    assert_type((rate.requests, rate.seconds), tuple[int, float])
 
 
 def origins(url: httpx.URL) -> None:
@@ -580,11 +489,8 @@ def origins(url: httpx.URL) -> None:
     urls: list[URLLike] = [url, yarl.URL("https://e.com")]
     assert_type([Origin.from_url(each) for each in urls], list[Origin])
     Origin.from_url(None)  # type: ignore[arg-type]  # not a URL
-    Origin.from_url(42)  # type: ignore[arg-type]  # not a URL
     Origin.from_url(b"https://e.com")  # type: ignore[arg-type]  # not text
     assert_type(origin, Origin)
-    assert_type((origin.scheme, origin.host, origin.port), tuple[str, str, int])
-    assert_type(origin.robots_url, str)
 
 
 async def politeness(checker: RobotsChecker, ledger: Ledger) -> None:
@@ -636,12 +542,7 @@ async def politeness(checker: RobotsChecker, ledger: Ledger) -> None:
         by_host = gate.schedule_hosts(["e.com"], lambda host: f"https://{host}/")
         assert_type(by_host, TurnSchedule)
         assert_type(await anext(by_host), ScheduledTurn)
-        assert_type(gate.ready_at("https://e.com/"), float)
-        status = gate.status("https://e.com/")
-        assert_type(status, HostStatus)
-        assert_type(status.state, HostState)
-        assert_type(gate.stats, GateStats)
-        assert_type(gate.stats.turns, int)
+        assert_type(gate.status("https://e.com/").state, HostState)
 
 
 def errors(
@@ -664,21 +565,10 @@ def errors(
 
 async def fakes(request: httpx.Request) -> None:
     clock = ManualClock(start=1_800_000_000.0)
-    clock.advance(1)
-    clock.set(0)
-    assert_type(clock.now(), float)
-    assert_type(clock.monotonic(), float)
     assert_type(await clock.wait(1, event=anyio.Event()), bool)
-    assert_type(await clock.wait(0.5), bool)
-    await clock.pass_time(60)
-    assert_type(ManualClock(autojump_threshold=0), ManualClock)
     site = FakeSite()
-    site.serve("https://example.com")
     site.serve("https://example.com", "text", status=404, headers={"Age": "1"})
-    site.serve("https://example.com", b"bytes")
     site.serve("https://example.com", [httpx.Response(503), OSError()], delay=1)
-    site.fail("https://example.com", OSError(), delay=1.5)
-    site.serve_page("https://example.com/", "<p>", status=404, headers={"Age": "1"})
     site.serve_page("https://example.com/", [httpx.Response(503), OSError()], delay=1)
     FakeSite(clock=clock)
     assert_type(site.requests, list[str])
