@@ -12,8 +12,7 @@ import anyio.to_thread
 import pytest
 
 from robotsgate import DisallowedError, Reason, RobotsChecker, SystemClock
-from robotsgate.testing import ManualClock
-from tests.checking.builders import HOUR, RULES, let_others_run
+from tests.checking.builders import RULES, let_others_run
 from tests.integrations.wraps import WRAPS, Setting
 from tests.servers.answers import Held, Raw, Reply, Routes, redirect
 from tests.servers.http2 import HTTP2Connection
@@ -120,27 +119,6 @@ async def test_disallowed_page_is_never_requested(
     assert copy.verdict == refusal.value.verdict
 
 
-async def test_page_is_fetched_once_a_failing_server_has_recovered(
-    opened: Open, site: Site
-) -> None:
-    replies = iter([Reply(status=500), ROBOTS])
-
-    def robots(request: Request, connection: Connection) -> None:
-        next(replies)(request, connection)
-
-    server = site(robots)
-    clock = ManualClock()
-
-    async with opened(clock=clock) as get:
-        with pytest.raises(DisallowedError) as refusal:
-            await get(f"{server.url}/public")
-        clock.advance(HOUR)
-        assert await get(f"{server.url}/public") == 200
-
-    assert refusal.value.verdict.reason is Reason.UNREACHABLE
-    assert server.targets == ["/robots.txt", "/robots.txt", "/public"]
-
-
 async def test_redirect_to_a_disallowed_page_is_not_followed(
     opened: Open, site: Site
 ) -> None:
@@ -154,19 +132,6 @@ async def test_redirect_to_a_disallowed_page_is_not_followed(
     assert refusal.value.verdict.url == f"{other.url}/private"
     assert server.targets == ["/robots.txt", "/away"]
     assert other.targets == ["/robots.txt"]
-
-
-async def test_redirect_to_another_host_obeys_its_robots_txt(
-    opened: Open, site: Site
-) -> None:
-    other = site()
-    server = site(away=redirect(f"{other.url}/public"))
-
-    async with opened() as get:
-        assert await get(f"{server.url}/away") == 200
-
-    assert server.targets == ["/robots.txt", "/away"]
-    assert other.targets == ["/robots.txt", "/public"]
 
 
 @pytest.mark.parametrize(
@@ -215,30 +180,6 @@ async def test_robots_txt_itself_is_fetched_without_a_check(
         assert await get(f"{server.url}/robots.txt") == 200
 
     assert server.targets == ["/robots.txt"]
-
-
-async def test_concurrent_requests_fetch_robots_txt_once(
-    opened: Open, site: Site
-) -> None:
-    robots = Held(ROBOTS)
-    server = site(robots)
-    refused = []
-
-    async def send(get: Get, path: str) -> None:
-        try:
-            await get(f"{server.url}/{path}")
-        except DisallowedError:
-            refused.append(path)
-
-    async with opened() as get, anyio.create_task_group() as tasks:
-        for path in ["private", "public"] * 4:
-            tasks.start_soon(send, get, path)
-        while not server.targets:
-            await let_others_run()
-        robots.release()
-
-    assert refused == ["private"] * 4
-    assert server.targets == ["/robots.txt", *["/public"] * 4]
 
 
 @_only(lambda wrap: wrap.takes_gate)
@@ -380,19 +321,6 @@ async def test_page_request_cancelled_during_the_check_is_never_sent(
         assert await get(f"{server.url}/public") == 200
 
     assert scope.cancelled_caught
-    assert server.targets == ["/robots.txt", "/public"]
-
-
-async def test_unresponsive_page_raises_the_clients_timeout(
-    opened: Open, site: Site, wrap: Wrap
-) -> None:
-    server = site(public=SILENCE)
-
-    async with opened(seconds=0.5) as get:
-        with pytest.raises(wrap.timeout):
-            await get(f"{server.url}/public")
-
-    assert await anyio.to_thread.run_sync(server.is_left_alone)
     assert server.targets == ["/robots.txt", "/public"]
 
 

@@ -27,6 +27,7 @@ import requests
 
 from robotsgate import DisallowedError, sync
 from robotsgate.integrations.hops import robots_get
+from tests.fetching.fetches import PATIENCE_SECONDS
 from tests.integrations.gated import NO_TLS
 from tests.integrations.url_forms import ALLOWED, ordinary_urls, url_forms
 from tests.integrations.wraps import WRAPS, Get, Setting
@@ -175,10 +176,10 @@ def _readings(target: str) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def _robots_get(setting: Setting) -> AsyncIterator[Get]:
+async def _robots_get(_: Setting) -> AsyncIterator[Get]:
     """Not curl_cffi, whose connections we cannot direct to our servers."""
     with sync.RobotsChecker(user_agent=AGENT) as checker, requests.Session() as session:
-        get = robots_get(checker, AGENT, partial(session.get, timeout=setting.seconds))
+        get = robots_get(checker, AGENT, partial(session.get, timeout=PATIENCE_SECONDS))
 
         async def send(url: str) -> int:
             status: int = (await asyncio.to_thread(get, url)).status_code

@@ -23,11 +23,9 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from robotsgate import (
-    Clock,
     DisallowedError,
     PolitenessGate,
     RobotsChecker,
-    SystemClock,
     sync,
 )
 from robotsgate.integrations.aiohttp import (
@@ -59,19 +57,15 @@ class Setting:
     Attributes:
         tls: the certificates that the client trusts.
         proxy: the proxy's URL; `None` for no proxy.
-        seconds: the client's timeout for a response.
         shares: whether the checker uses the client's connections, or at least its
             proxy.
         delay: seconds between the gate's turns; `None` for no gate.
-        clock: the checker's clock.
     """
 
     tls: ssl.SSLContext
     proxy: str | None = None
-    seconds: float = PATIENCE_SECONDS
     shares: bool = False
     delay: float | None = None
-    clock: Clock = SystemClock()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +100,6 @@ class Wrap:
         open: opens a client around a new checker, both until the block ends.
         error: what a refused request raises; also a `DisallowedError`.
         failure: what the client raises for an invalid response, if not `error`.
-        timeout: what the client raises after its own timeout.
         takes_gate: whether a request can wait for its turn.
         streams: whether a response can be closed unread.
         is_blocking: whether it blocks a thread, which cannot be cancelled.
@@ -120,7 +113,6 @@ class Wrap:
     open: Callable[[Setting], AbstractAsyncContextManager[Get]]
     error: type[Exception]
     failure: type[Exception] | None = None
-    timeout: type[Exception]
     takes_gate: bool = True
     streams: bool = True
     is_blocking: bool = False
@@ -138,7 +130,6 @@ async def _checker(
             RobotsChecker(
                 user_agent=AGENT,
                 client=client if setting.shares else None,  # type: ignore[arg-type]
-                clock=setting.clock,
             )
         )
         gate = None
@@ -159,7 +150,6 @@ def _blocking_checker(
             sync.RobotsChecker(
                 user_agent=AGENT,
                 client=client if setting.shares else None,
-                clock=setting.clock,
             )
         )
         gate = None
@@ -167,10 +157,6 @@ def _blocking_checker(
             gate = sync.PolitenessGate(checker, AGENT, default_delay=setting.delay)
             stack.enter_context(gate)
         yield checker, gate
-
-
-def _timeout(library: ModuleType, setting: Setting) -> Any:  # noqa: ANN401 (the library's)
-    return library.Timeout(PATIENCE_SECONDS, read=setting.seconds)
 
 
 def _get(
@@ -229,7 +215,7 @@ def _httpx_hook(library: ModuleType, backend: str, *, is_http2: bool = False) ->
                 verify=setting.tls,
                 proxy=setting.proxy,
                 http2=is_http2,
-                timeout=_timeout(library, setting),
+                timeout=PATIENCE_SECONDS,
                 follow_redirects=True,
             ) as client,
             _checker(setting, client) as (checker, _),
@@ -241,7 +227,6 @@ def _httpx_hook(library: ModuleType, backend: str, *, is_http2: bool = False) ->
         backend=backend,
         open=opened,
         error=library.RequestError,
-        timeout=library.ReadTimeout,
         takes_gate=False,
         is_http2=is_http2,
     )
@@ -259,7 +244,7 @@ def _httpx_transport(
             _checker(setting, inner) as (checker, gate),
             library.AsyncClient(
                 transport=RobotsTransport(checker, AGENT, wrapped=inner, gate=gate),
-                timeout=_timeout(library, setting),
+                timeout=PATIENCE_SECONDS,
                 follow_redirects=True,
             ) as client,
         ):
@@ -269,7 +254,6 @@ def _httpx_transport(
         backend=backend,
         open=opened,
         error=library.RequestError,
-        timeout=library.ReadTimeout,
         is_http2=is_http2,
     )
 
@@ -285,7 +269,7 @@ def _blocking_httpx(library: ModuleType, *, by_hook: bool) -> Wrap:
             with library.Client(
                 transport=inner,
                 event_hooks={"request": hooks},
-                timeout=_timeout(library, setting),
+                timeout=PATIENCE_SECONDS,
                 follow_redirects=True,
             ) as client:
                 ignoring = partial(client.get, extensions={"robots": "ignore"})
@@ -298,7 +282,6 @@ def _blocking_httpx(library: ModuleType, *, by_hook: bool) -> Wrap:
     return Wrap(
         open=opened,
         error=library.RequestError,
-        timeout=library.ReadTimeout,
         takes_gate=not by_hook,
         is_blocking=True,
     )
@@ -310,7 +293,7 @@ async def _aiohttp(setting: Setting) -> AsyncIterator[Get]:
         aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=setting.tls),
             proxy=setting.proxy,
-            timeout=aiohttp.ClientTimeout(sock_read=setting.seconds),
+            timeout=aiohttp.ClientTimeout(sock_read=PATIENCE_SECONDS),
         ) as session,
         _checker(setting, AiohttpFetcher(session)) as (checker, gate),
     ):
@@ -355,7 +338,7 @@ async def _requests(setting: Setting) -> AsyncIterator[Get]:
         session.mount("http://", adapter)
         session.mount("https://", adapter)
         session.proxies = {"all": setting.proxy} if setting.proxy else {}
-        get = partial(session.get, timeout=(PATIENCE_SECONDS, setting.seconds))
+        get = partial(session.get, timeout=PATIENCE_SECONDS)
 
         def get_ignoring(url: str) -> requests.Response:
             prefix = f"{url.rpartition('/')[0]}/"
@@ -376,7 +359,7 @@ async def _curl_cffi(setting: Setting) -> AsyncIterator[Get]:
         _checker(setting, client) as (checker, gate),
         # curl_cffi accepts no TLS context.
         curl_cffi.AsyncSession(
-            verify=False, proxy=setting.proxy, timeout=setting.seconds
+            verify=False, proxy=setting.proxy, timeout=PATIENCE_SECONDS
         ) as session,
     ):
         get = robots_get(checker, AGENT, session.get, gate=gate)
@@ -395,7 +378,7 @@ async def _blocking_curl_cffi(setting: Setting) -> AsyncIterator[Get]:
     with (
         _blocking_checker(setting) as (checker, gate),
         curl_cffi.Session(
-            verify=False, proxy=setting.proxy, timeout=setting.seconds
+            verify=False, proxy=setting.proxy, timeout=PATIENCE_SECONDS
         ) as session,
     ):
         get = robots_get(checker, AGENT, session.get, gate=gate)
@@ -420,7 +403,6 @@ for library in (httpx, httpx2):
 WRAPS["aiohttp"] = Wrap(
     open=_aiohttp,
     error=aiohttp.ClientError,
-    timeout=TimeoutError,
 )
 for name, opened in {
     "curl_cffi": _curl_cffi,
@@ -430,7 +412,6 @@ for name, opened in {
         open=opened,
         error=DisallowedError,
         failure=curl_cffi.requests.exceptions.RequestException,
-        timeout=curl_cffi.requests.exceptions.Timeout,
         is_blocking=opened is _blocking_curl_cffi,
         returns_bad_redirects=True,
         streams=False,
@@ -438,6 +419,5 @@ for name, opened in {
 WRAPS["requests"] = Wrap(
     open=_requests,
     error=requests.RequestException,
-    timeout=requests.Timeout,
     is_blocking=True,
 )
