@@ -22,7 +22,7 @@ from tests.integrations.chromium import NEEDS_CHROMIUM, page
 from tests.servers.answers import Raw, Reply, Routes, redirect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from tests.servers.loopback import Answer, Connection, LoopbackServer, Request
 
@@ -60,15 +60,25 @@ def kind(request: pytest.FixtureRequest) -> str:
 def site(serve: Site) -> Site:
     """Starts an origin with pages and a robots.txt."""
 
-    def start(
-        robots: Answer = Reply(body=RULES.encode()),  # noqa: B008 (never changes)
-        **pages: Answer,
-    ) -> LoopbackServer:
+    def start(robots: Answer | None = None, **pages: Answer) -> LoopbackServer:
         named = {"public": PAGE, "other": PAGE, "private": PAGE} | pages
         answers = {f"/{name}": answer for name, answer in named.items()}
-        return serve(Routes({**answers, "/robots.txt": robots}))
+        rules = Reply(body=RULES.encode())
+        return serve(Routes({**answers, "/robots.txt": robots or rules}))
 
     return start
+
+
+@pytest.fixture
+async def checker() -> AsyncIterator[RobotsChecker]:
+    async with RobotsChecker(user_agent=AGENT) as checker:
+        yield checker
+
+
+@pytest.fixture
+async def gate(checker: RobotsChecker) -> AsyncIterator[PolitenessGate]:
+    async with PolitenessGate(checker, AGENT, default_delay=0) as gate:
+        yield gate
 
 
 class Timed:
@@ -87,14 +97,13 @@ class Timed:
 
 
 async def test_allowed_page_is_crawled_and_disallowed_page_skipped(
-    site: Site, kind: str
+    site: Site, kind: str, checker: RobotsChecker
 ) -> None:
     server = site()
     private = f"{server.url}/private"
 
-    async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.new_crawl(kind, checker)
-        stats = await crawl.crawler.run([f"{server.url}/public", private])
+    crawl = await runs.new_crawl(kind, checker)
+    stats = await crawl.crawler.run([f"{server.url}/public", private])
 
     assert crawl.pages == [f"{server.url}/public"]
     assert crawl.skips == [(private, "robots_txt")]
@@ -103,13 +112,14 @@ async def test_allowed_page_is_crawled_and_disallowed_page_skipped(
     assert (stats.requests_failed, stats.retry_histogram) == (0, [1])
 
 
-async def test_redirect_to_a_disallowed_page_is_skipped(site: Site, kind: str) -> None:
+async def test_redirect_to_a_disallowed_page_is_skipped(
+    site: Site, kind: str, checker: RobotsChecker
+) -> None:
     other = site()
     server = site(away=redirect(f"{other.url}/private"))
 
-    async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.new_crawl(kind, checker)
-        stats = await crawl.crawler.run([f"{server.url}/away"])
+    crawl = await runs.new_crawl(kind, checker)
+    stats = await crawl.crawler.run([f"{server.url}/away"])
 
     assert crawl.skips == [(f"{server.url}/away", "robots_txt")]
     assert crawl.skipped == {DISALLOWED: 1}
@@ -119,31 +129,18 @@ async def test_redirect_to_a_disallowed_page_is_skipped(site: Site, kind: str) -
     assert (stats.requests_failed, stats.retry_histogram) == (0, [0])
 
 
-async def test_redirect_to_another_host_is_followed(site: Site, kind: str) -> None:
-    other = site()
-    server = site(away=redirect(f"{other.url}/public"))
-
-    async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.new_crawl(kind, checker)
-        await crawl.crawler.run([f"{server.url}/away"])
-
-    assert crawl.pages == [f"{other.url}/public"]
-    assert other.targets == ["/robots.txt", "/public"]
-
-
 @pytest.mark.parametrize(
     "location",
     ["/x\\..\\private", "/pri\tvate", "/%2e/private", "http://1.2.3.4.5/"],
 )
 async def test_oddly_written_redirect_is_not_followed(
-    site: Site, kind: str, location: str
+    site: Site, kind: str, location: str, checker: RobotsChecker
 ) -> None:
     """For three of them, impit and browsers would request /private."""
     server = site(away=redirect(location))
 
-    async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.new_crawl(kind, checker, max_request_retries=0)
-        await crawl.crawler.run([f"{server.url}/away"])
+    crawl = await runs.new_crawl(kind, checker, max_request_retries=0)
+    await crawl.crawler.run([f"{server.url}/away"])
 
     assert crawl.pages == []
     assert server.targets == ["/robots.txt", "/away"]
@@ -151,48 +148,27 @@ async def test_oddly_written_redirect_is_not_followed(
 
 @pytest.mark.parametrize("kind", ["impit", "httpx"])
 async def test_redirect_to_a_url_without_an_origin_is_skipped(
-    site: Site, kind: str
+    site: Site, kind: str, checker: RobotsChecker
 ) -> None:
     server = site(away=redirect("http://1.2.3.4.5/"))
 
-    async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.new_crawl(kind, checker)
-        await crawl.crawler.run([f"{server.url}/away"])
+    crawl = await runs.new_crawl(kind, checker)
+    await crawl.crawler.run([f"{server.url}/away"])
 
     assert crawl.skipped == {None: 1}
     assert crawl.failed == []
 
 
 async def test_robots_txt_itself_is_crawled_without_a_check(
-    site: Site, kind: str
+    site: Site, kind: str, checker: RobotsChecker
 ) -> None:
     server = site()
 
-    async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.new_crawl(kind, checker)
-        await crawl.crawler.run([f"{server.url}/robots.txt"])
+    crawl = await runs.new_crawl(kind, checker)
+    await crawl.crawler.run([f"{server.url}/robots.txt"])
 
     assert crawl.pages == [f"{server.url}/robots.txt"]
     assert server.targets.count("/robots.txt") == 1
-
-
-async def test_skipped_page_is_crawled_once_the_server_recovers(
-    serve: Site, kind: str
-) -> None:
-    answers: dict[str, Answer] = {"/robots.txt": Reply(status=500), "/public": PAGE}
-    server = serve(Routes(answers))
-    clock = ManualClock()
-
-    async with RobotsChecker(user_agent=AGENT, clock=clock) as checker:
-        crawl = await runs.new_crawl(kind, checker)
-        await crawl.crawler.run([f"{server.url}/public"])
-        answers["/robots.txt"] = Reply(body=RULES.encode())
-        await clock.pass_time(120)
-        await crawl.crawler.run([f"{server.url}/public"])
-
-    assert crawl.skipped == {Reason.UNREACHABLE: 1}
-    assert crawl.pages == [f"{server.url}/public"]
-    assert server.targets == ["/robots.txt", "/robots.txt", "/public"]
 
 
 @pytest.mark.parametrize("is_gated", [False, True])
@@ -236,42 +212,34 @@ async def test_each_request_has_a_turn_including_redirects(
 
 
 async def test_failed_request_ends_its_turn_as_an_incident(
-    site: Site, kind: str
+    site: Site, kind: str, checker: RobotsChecker, gate: PolitenessGate
 ) -> None:
     server = site(public=Raw(b"rubbish\r\n\r\n"))
 
-    async with (
-        RobotsChecker(user_agent=AGENT) as checker,
-        PolitenessGate(checker, AGENT, default_delay=0) as gate,
-    ):
-        crawl = await runs.new_crawl(kind, checker, gate=gate, max_request_retries=0)
-        await crawl.crawler.run([f"{server.url}/public"])
+    crawl = await runs.new_crawl(kind, checker, gate=gate, max_request_retries=0)
+    await crawl.crawler.run([f"{server.url}/public"])
 
-        assert crawl.failed == [f"{server.url}/public"]
-        assert (gate.stats.incidents, gate.stats.under_way) == (1, 0)
+    assert crawl.failed == [f"{server.url}/public"]
+    assert (gate.stats.incidents, gate.stats.under_way) == (1, 0)
 
 
 async def test_gate_backs_off_after_a_503_with_retry_after(
-    site: Site, kind: str
+    site: Site, kind: str, checker: RobotsChecker, gate: PolitenessGate
 ) -> None:
     # A browser replaces an empty error page with its own.
     busy = Reply(status=503, headers={"Retry-After": "99"}, body=b"busy")
     server = site(public=busy)
 
-    async with (
-        RobotsChecker(user_agent=AGENT) as checker,
-        PolitenessGate(checker, AGENT, default_delay=0) as gate,
-    ):
-        before = gate.ready_at(server.url)
-        crawl = await runs.new_crawl(kind, checker, gate=gate, max_request_retries=0)
-        await crawl.crawler.run([f"{server.url}/public"])
+    before = gate.ready_at(server.url)
+    crawl = await runs.new_crawl(kind, checker, gate=gate, max_request_retries=0)
+    await crawl.crawler.run([f"{server.url}/public"])
 
-        assert gate.ready_at(server.url) > before + 90
-        assert gate.stats.under_way == 0
+    assert gate.ready_at(server.url) > before + 90
+    assert gate.stats.under_way == 0
 
 
 async def test_request_awaiting_its_turn_is_requeued_without_a_retry(
-    site: Site,
+    site: Site, checker: RobotsChecker, gate: PolitenessGate
 ) -> None:
     server, other = site(), site()
     late = f"{server.url}/public"
@@ -281,11 +249,7 @@ async def test_request_awaiting_its_turn_is_requeued_without_a_retry(
     async def handle(_context: object) -> None:
         prompt_event.set()
 
-    async with (
-        RobotsChecker(user_agent=AGENT) as checker,
-        PolitenessGate(checker, AGENT, default_delay=0) as gate,
-        anyio.create_task_group() as tasks,
-    ):
+    async with anyio.create_task_group() as tasks:
         crawl = await runs.new_crawl(
             "impit",
             checker,
@@ -303,22 +267,10 @@ async def test_request_awaiting_its_turn_is_requeued_without_a_retry(
     assert crawl.crawler.statistics.calculate().retry_histogram == [2]
 
 
-async def test_disallowed_link_on_a_page_is_skipped(site: Site) -> None:
-    links = b"<a href='/private'>no</a><a href='/other'>yes</a>"
-    server = site(public=Reply(headers=PAGE.headers, body=links))
-
-    async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.new_crawl(
-            "httpx", checker, handle=lambda context: context.enqueue_links()
-        )
-        await crawl.crawler.run([f"{server.url}/public"])
-
-    assert crawl.skips == [(f"{server.url}/private", "robots_txt")]
-    assert crawl.pages == [f"{server.url}/public", f"{server.url}/other"]
-
-
 @pytest.mark.parametrize("kind", ["impit", "httpx"])
-async def test_refused_request_sent_by_a_handler_raises(site: Site, kind: str) -> None:
+async def test_refused_request_sent_by_a_handler_raises(
+    site: Site, kind: str, checker: RobotsChecker
+) -> None:
     server = site(away=redirect("/private"))
     refusals = []
 
@@ -328,16 +280,17 @@ async def test_refused_request_sent_by_a_handler_raises(site: Site, kind: str) -
             await context.send_request(f"{server.url}/away")
         refusals.append(refusal.value.verdict.url)
 
-    async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.new_crawl(kind, checker, handle=handle)
-        await crawl.crawler.run([f"{server.url}/public"])
+    crawl = await runs.new_crawl(kind, checker, handle=handle)
+    await crawl.crawler.run([f"{server.url}/public"])
 
     assert refusals == [f"{server.url}/private"]
     assert server.targets == ["/robots.txt", "/public", "/other", "/away"]
 
 
 @pytest.mark.parametrize("kind", ["impit", "httpx"])
-async def test_turn_lasts_while_the_body_is_streamed(site: Site, kind: str) -> None:
+async def test_turn_lasts_while_the_body_is_streamed(
+    site: Site, kind: str, checker: RobotsChecker, gate: PolitenessGate
+) -> None:
     server = site(away=redirect("/public"))
     under_way = []
 
@@ -345,54 +298,44 @@ async def test_turn_lasts_while_the_body_is_streamed(site: Site, kind: str) -> N
         under_way.append(gate.stats.under_way)
         assert [piece async for piece in context.http_response.read_stream()]
 
-    async with (
-        RobotsChecker(user_agent=AGENT) as checker,
-        PolitenessGate(checker, AGENT, default_delay=0) as gate,
-    ):
-        crawl = await runs.new_crawl(
-            f"{kind}, streams", checker, gate=gate, handle=handle
-        )
-        await crawl.crawler.run([f"{server.url}/away"])
+    crawl = await runs.new_crawl(f"{kind}, streams", checker, gate=gate, handle=handle)
+    await crawl.crawler.run([f"{server.url}/away"])
 
-        assert under_way == [1]
-        assert (gate.stats.turns, gate.stats.under_way) == (2, 0)
+    assert under_way == [1]
+    assert (gate.stats.turns, gate.stats.under_way) == (2, 0)
 
 
 @pytest.mark.parametrize("kind", ["impit", "httpx"])
-async def test_client_used_outside_a_request_has_turns(site: Site, kind: str) -> None:
+async def test_client_used_outside_a_request_has_turns(
+    site: Site, kind: str, checker: RobotsChecker, gate: PolitenessGate
+) -> None:
     """A sitemap loader may share the client."""
     server = site()
 
-    async with (
-        RobotsChecker(user_agent=AGENT) as checker,
-        PolitenessGate(checker, AGENT, default_delay=0) as gate,
-    ):
-        crawl = await runs.new_crawl(kind, checker, gate=gate)
-        client = crawl.crawler._http_client
-        async with client, client.stream(f"{server.url}/public") as response:
-            assert gate.stats.under_way == 1
-            assert [piece async for piece in response.read_stream()]
+    crawl = await runs.new_crawl(kind, checker, gate=gate)
+    client = crawl.crawler._http_client
+    async with client, client.stream(f"{server.url}/public") as response:
+        assert gate.stats.under_way == 1
+        assert [piece async for piece in response.read_stream()]
 
-        async with gate.turn(f"{server.url}/other", patience=5):
-            assert gate.stats.under_way == 1
+    async with gate.turn(f"{server.url}/other", patience=5):
+        assert gate.stats.under_way == 1
 
 
-async def test_page_turn_is_not_used_for_another_request(site: Site) -> None:
+async def test_page_turn_is_not_used_for_another_request(
+    site: Site, checker: RobotsChecker, gate: PolitenessGate
+) -> None:
     """A pre-navigation hook may send requests as well."""
     server, other = site(), site()
 
     async def send(context: Any) -> None:  # noqa: ANN401 (crawlee's)
         await context.send_request(f"{other.url}/public")
 
-    async with (
-        RobotsChecker(user_agent=AGENT) as checker,
-        PolitenessGate(checker, AGENT, default_delay=0) as gate,
-    ):
-        crawl = await runs.new_crawl("impit", checker, gate=gate)
-        crawl.crawler.pre_navigation_hook(send)
-        await crawl.crawler.run([f"{server.url}/public"])
+    crawl = await runs.new_crawl("impit", checker, gate=gate)
+    crawl.crawler.pre_navigation_hook(send)
+    await crawl.crawler.run([f"{server.url}/public"])
 
-        assert (gate.stats.turns, gate.stats.under_way) == (3, 0)
+    assert (gate.stats.turns, gate.stats.under_way) == (3, 0)
     assert crawl.pages == [f"{server.url}/public"]
     assert other.targets == ["/robots.txt", "/public"]
 
@@ -420,27 +363,28 @@ async def test_only_one_of_two_concurrent_requests_uses_the_page_turn(
     assert crawl.pages == [f"{server.url}/public"]
 
 
-async def test_turn_ends_if_its_page_is_never_requested(site: Site) -> None:
+async def test_turn_ends_if_its_page_is_never_requested(
+    site: Site, checker: RobotsChecker, gate: PolitenessGate
+) -> None:
     server = site()
 
     async def fail(_context: object) -> None:
         raise ValueError("a bug in user code")
 
-    async with (
-        RobotsChecker(user_agent=AGENT) as checker,
-        PolitenessGate(checker, AGENT, default_delay=0) as gate,
-    ):
-        crawl = await runs.new_crawl("impit", checker, gate=gate, max_request_retries=0)
-        crawl.crawler.pre_navigation_hook(fail)
-        await crawl.crawler.run([f"{server.url}/public"])
+    crawl = await runs.new_crawl("impit", checker, gate=gate, max_request_retries=0)
+    crawl.crawler.pre_navigation_hook(fail)
+    await crawl.crawler.run([f"{server.url}/public"])
 
-        assert (gate.stats.turns, gate.stats.under_way) == (1, 0)
-        assert gate.stats.incidents == 0
+    assert (gate.stats.turns, gate.stats.under_way) == (1, 0)
+    assert gate.stats.incidents == 0
 
 
 @NEEDS_CHROMIUM
 async def test_other_browsers_skip_the_page_after_a_disallowed_redirect(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    site: Site,
+    monkeypatch: pytest.MonkeyPatch,
+    checker: RobotsChecker,
+    gate: PolitenessGate,
 ) -> None:
     """Chromium stands in for them; its hops are not checked."""
 
@@ -451,14 +395,10 @@ async def test_other_browsers_skip_the_page_after_a_disallowed_redirect(
     server = site(away=redirect("/private"), to=redirect("/public"))
     away = f"{server.url}/away"
 
-    async with (
-        RobotsChecker(user_agent=AGENT) as checker,
-        PolitenessGate(checker, AGENT, default_delay=0) as gate,
-    ):
-        crawl = await runs.new_crawl("chromium", checker, gate=gate)
-        await crawl.crawler.run([away, f"{server.url}/to"])
+    crawl = await runs.new_crawl("chromium", checker, gate=gate)
+    await crawl.crawler.run([away, f"{server.url}/to"])
 
-        assert (gate.stats.turns, gate.stats.under_way) == (2, 0)
+    assert (gate.stats.turns, gate.stats.under_way) == (2, 0)
     assert crawl.pages == [f"{server.url}/public"]
     assert crawl.skips == [(away, "robots_txt")]
     assert "/private" in server.targets
@@ -466,21 +406,23 @@ async def test_other_browsers_skip_the_page_after_a_disallowed_redirect(
 
 @NEEDS_CHROMIUM
 async def test_script_cannot_navigate_to_a_disallowed_page(
-    site: Site,
+    site: Site, checker: RobotsChecker
 ) -> None:
     script = b"<script>location = '/private'</script>"
     server = site(public=Reply(headers=PAGE.headers, body=script))
 
-    async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.new_crawl("chromium", checker)
-        await crawl.crawler.run([f"{server.url}/public"])
+    crawl = await runs.new_crawl("chromium", checker)
+    await crawl.crawler.run([f"{server.url}/public"])
 
     assert "/private" not in server.targets
 
 
 @NEEDS_CHROMIUM
 async def test_turn_is_ended_if_granted_after_the_crawler_left_the_page(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    site: Site,
+    monkeypatch: pytest.MonkeyPatch,
+    checker: RobotsChecker,
+    gate: PolitenessGate,
 ) -> None:
     server = site()
     callbacks = []
@@ -491,15 +433,11 @@ async def test_turn_is_ended_if_granted_after_the_crawler_left_the_page(
 
     monkeypatch.setattr(integration, "check_navigations", record)
 
-    async with (
-        RobotsChecker(user_agent=AGENT) as checker,
-        PolitenessGate(checker, AGENT, default_delay=0) as gate,
-    ):
-        crawl = await runs.new_crawl("chromium", checker, gate=gate)
-        await crawl.crawler.run([f"{server.url}/public"])
-        await callbacks[0](f"{server.url}/other")
+    crawl = await runs.new_crawl("chromium", checker, gate=gate)
+    await crawl.crawler.run([f"{server.url}/public"])
+    await callbacks[0](f"{server.url}/other")
 
-        assert (gate.stats.turns, gate.stats.under_way) == (2, 0)
+    assert (gate.stats.turns, gate.stats.under_way) == (2, 0)
 
 
 SEAMS = {
@@ -523,47 +461,45 @@ def test_private_crawlee_methods_keep_their_signatures(
 
 
 async def test_crawlee_without_a_needed_method_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, checker: RobotsChecker
 ) -> None:
     """Otherwise, robots.txt would be silently ignored."""
     monkeypatch.delattr(
         runs.CLASSES["BasicCrawler"], "_is_allowed_based_on_robots_txt_file"
     )
-    async with RobotsChecker(user_agent=AGENT) as checker:
-        with pytest.raises(RuntimeError, match=r"crawlee>=1\.11,<1\.12, got"):
-            await runs.new_crawl("impit", checker)
+    with pytest.raises(RuntimeError, match=r"crawlee>=1\.11,<1\.12, got"):
+        await runs.new_crawl("impit", checker)
 
 
 @pytest.mark.parametrize("name", ["BasicCrawler", "CurlCrawler"])
-async def test_crawler_whose_hops_cannot_be_checked_is_refused(name: str) -> None:
-    async with RobotsChecker(user_agent=AGENT) as checker:
-        with pytest.raises(TypeError, match="expected an "):
-            integration.obey_robots(runs.CLASSES[name](), checker, AGENT)
+async def test_crawler_whose_hops_cannot_be_checked_is_refused(
+    name: str, checker: RobotsChecker
+) -> None:
+    with pytest.raises(TypeError, match="expected an "):
+        integration.obey_robots(runs.CLASSES[name](), checker, AGENT)
 
 
-async def test_crawler_with_respect_robots_txt_file_is_refused() -> None:
-    async with RobotsChecker(user_agent=AGENT) as checker:
-        with pytest.raises(ValueError, match="respect_robots_txt_file"):
-            await runs.new_crawl("impit", checker, respect_robots_txt_file=True)
+async def test_crawler_with_respect_robots_txt_file_is_refused(
+    checker: RobotsChecker,
+) -> None:
+    with pytest.raises(ValueError, match="respect_robots_txt_file"):
+        await runs.new_crawl("impit", checker, respect_robots_txt_file=True)
 
 
-async def test_crawler_that_already_obeys_is_refused(kind: str) -> None:
+async def test_crawler_that_already_obeys_is_refused(
+    kind: str, checker: RobotsChecker
+) -> None:
     """With a gate, its first page used to wait for itself, which ended the crawl."""
-    async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.new_crawl(kind, checker)
-        with pytest.raises(ValueError, match=r"got .*Crawler.* already obeys "):
-            integration.obey_robots(crawl.crawler, checker, AGENT)
+    crawl = await runs.new_crawl(kind, checker)
+    with pytest.raises(ValueError, match=r"got .*Crawler.* already obeys "):
+        integration.obey_robots(crawl.crawler, checker, AGENT)
 
 
 @pytest.mark.parametrize("kind", ["impit", "httpx"])
-async def test_client_shared_with_an_obeying_crawler_is_refused(kind: str) -> None:
-    async with RobotsChecker(user_agent=AGENT) as checker:
-        crawl = await runs.new_crawl(kind, checker)
-        other = type(crawl.crawler)(http_client=crawl.crawler._http_client)
-        with pytest.raises(ValueError, match=r"got .*HttpClient.* already obeys "):
-            integration.obey_robots(other, checker, AGENT)
-
-
-async def test_none_instead_of_a_checker_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"expected a robotsgate\.RobotsChecker"):
-        await runs.new_crawl("impit", None)
+async def test_client_shared_with_an_obeying_crawler_is_refused(
+    kind: str, checker: RobotsChecker
+) -> None:
+    crawl = await runs.new_crawl(kind, checker)
+    other = type(crawl.crawler)(http_client=crawl.crawler._http_client)
+    with pytest.raises(ValueError, match=r"got .*HttpClient.* already obeys "):
+        integration.obey_robots(other, checker, AGENT)
