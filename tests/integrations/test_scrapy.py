@@ -24,11 +24,11 @@ from robotsgate import (
 )
 from robotsgate.integrations import scrapy as integration
 from robotsgate.integrations.scrapy import RobotsGateMiddleware, RobotsGateParser
-from tests.fetching.fetches import PATIENCE_SECONDS
 from tests.integrations.crawls import BUILT_IN, MIDDLEWARES, crawl
 from tests.servers.answers import Held, Late, Raw, Reply, Routes
 from tests.servers.answers import redirect as redirect_to
 from tests.servers.loopback import Connection, dead_port
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,6 @@ pytestmark = pytest.mark.anyio
 
 RULES = b"User-agent: *\nDisallow: /private\n\nUser-agent: OwnBot\nDisallow: /own\n"
 PAGE = Reply(body=b"page")
-SILENCE = Raw(b"", Connection.hang)
 
 
 @pytest.fixture
@@ -62,10 +61,11 @@ def anyio_backend() -> str:
 def site(serve: Serve) -> Callable[..., LoopbackServer]:
     """Starts a site with pages and a robots.txt."""
 
-    def start(robots: Answer = Reply(body=RULES), **pages: Answer) -> LoopbackServer:  # noqa: B008 (never changes)
+    def start(robots: Answer | None = None, **pages: Answer) -> LoopbackServer:
         named: dict[str, Answer] = {"public": PAGE, "private": PAGE, "own": PAGE}
         answers = {f"/{name}": answer for name, answer in (named | pages).items()}
-        return serve(Routes({**answers, "/robots.txt": robots}))
+        rules = Reply(body=RULES)
+        return serve(Routes({**answers, "/robots.txt": robots or rules}))
 
     return start
 
@@ -95,60 +95,41 @@ async def test_disallowed_page_is_not_requested_and_its_error_says_why(
     assert error.__cause__.verdict.reason is Reason.DISALLOWED_BY_RULE
 
 
-async def test_all_requests_waiting_for_a_slow_robots_txt_are_refused(
+async def test_scrapys_own_middleware_checks_only_the_first_of_waiting_requests(
     site: Serve,
 ) -> None:
-    """Scrapy's own middleware checks only the first of them."""
+    """If this fails, Scrapy has fixed it: remove the claim from the docs."""
+    robots, pages = Held(Reply(body=RULES)), []
+    server = site(robots)
 
-    async def crawl_slow_site(
-        middlewares: dict[object, int],
-    ) -> tuple[LoopbackServer, CrawlSpider]:
-        robots, pages = Held(Reply(body=RULES)), []
+    class Releasing:
+        """Releases robots.txt once all other requests are waiting for it."""
 
-        class Releasing:
-            """Releases robots.txt once all other requests are waiting for it."""
+        def process_request(self, request: Request) -> None:
+            pages.append(request.url)
+            if len(pages) == 9:
+                robots.release()
 
-            def process_request(self, request: Request) -> None:
-                pages.append(request.url)
-                if len(pages) == 9:
-                    robots.release()
+    settings = {
+        "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
+        "DOWNLOADER_MIDDLEWARES": {BUILT_IN: 100, Releasing: 50},
+    }
+    await crawl(*[f"{server.url}/private"] * 8, settings=settings)
 
-        server = site(robots)
-        settings = {
-            "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
-            "DOWNLOADER_MIDDLEWARES": middlewares | {Releasing: 50},
-        }
-        return server, await crawl(*[f"{server.url}/private"] * 8, settings=settings)
-
-    ours, spider = await crawl_slow_site(MIDDLEWARES)
-    theirs, _ = await crawl_slow_site({BUILT_IN: 100})
-
-    assert ours.targets == ["/robots.txt"]
-    assert robots_stats(spider)["forbidden"] == 8
-    # If this fails, Scrapy has fixed it: remove the claim from the docs.
-    assert theirs.targets.count("/private") > 0
+    assert server.targets.count("/private") > 0
 
 
-AGENTS: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
+@cases("settings headers refused", {
     "USER_AGENT": ({"USER_AGENT": "OwnBot/1.0 (+https://example.com)"}, {}, "/own"),
     "header of the request": (
-        {"USER_AGENT": "OtherBot"},
-        {"User-Agent": "OwnBot/1.0"},
-        "/own",
+        {"USER_AGENT": "OtherBot"}, {"User-Agent": "OwnBot/1.0"}, "/own"
     ),
     "ROBOTSTXT_USER_AGENT": (
-        {"ROBOTSTXT_USER_AGENT": "OwnBot"},
-        {"User-Agent": "OtherBot"},
-        "/own",
+        {"ROBOTSTXT_USER_AGENT": "OwnBot"}, {"User-Agent": "OtherBot"}, "/own"
     ),
     "no product token": ({"USER_AGENT": "(unnamed)"}, {}, "/private"),
     "no User-Agent": ({"USER_AGENT": None}, {}, "/private"),
-}
-
-
-@pytest.mark.parametrize(
-    ("settings", "headers", "refused"), AGENTS.values(), ids=AGENTS
-)
+})  # fmt: skip
 async def test_group_of_the_agent_applies(
     site: Serve, settings: dict[str, Any], headers: dict[str, str], refused: str
 ) -> None:
@@ -186,60 +167,33 @@ async def test_scheme_without_robots_txt_passes() -> None:
     assert spider.report.pages == ["data:text/plain,page"]
 
 
-async def test_ftp_url_is_refused_as_unsupported() -> None:
-    spider = await crawl("ftp://127.0.0.1/file")
+async def test_url_that_cannot_be_checked_is_refused() -> None:
+    spider = await crawl(
+        "ftp://127.0.0.1/file", "http://127.0.0.1:0/page", "http://h..:80/page"
+    )
 
-    assert [type(error) for error in spider.errors] == [IgnoreRequest]
-    assert isinstance(spider.errors[0].__cause__, UnsupportedError)
-
-
-async def test_url_without_a_valid_origin_is_refused_as_invalid() -> None:
-    spider = await crawl("http://127.0.0.1:0/page", "http://h..:80/page")
-
-    assert [type(error) for error in spider.errors] == [IgnoreRequest] * 2
-    for error in spider.errors:
-        assert isinstance(error.__cause__, InvalidURLError)
+    assert [type(error) for error in spider.errors] == [IgnoreRequest] * 3
+    causes = [type(error.__cause__) for error in spider.errors]
+    assert causes == [UnsupportedError, InvalidURLError, InvalidURLError]
 
 
-COUNTED: dict[str, tuple[Answer, dict[str, int]]] = {
-    "a file": (
-        Reply(body=RULES),
-        {
-            "request_count": 1,
-            "response_count": 1,
-            "response_status_count/200": 1,
-            "forbidden": 2,
-        },
-    ),
+FETCHED = {"request_count": 1, "response_count": 1, "response_status_count/200": 1}
+FAILED = "exception_count/<class 'scrapy.exceptions.DownloadFailedError'>"
+
+
+@cases("answer counts", {
+    "a file": (Reply(body=RULES), {**FETCHED, "forbidden": 2}),
     "an invalid response": (
-        Raw(b"rubbish\r\n\r\n"),
-        {
-            "request_count": 1,
-            "exception_count/<class 'scrapy.exceptions.DownloadFailedError'>": 1,
-            "forbidden": 3,
-        },
+        Raw(b"rubbish\r\n\r\n"), {"request_count": 1, FAILED: 1, "forbidden": 3}
     ),
-    "silence": (
-        SILENCE,
-        {
-            "request_count": 1,
-            "exception_count/<class 'scrapy.exceptions.DownloadTimeoutError'>": 1,
-            "forbidden": 3,
-        },
-    ),
-}
-
-
-@pytest.mark.parametrize(("answer", "counts"), COUNTED.values(), ids=COUNTED)
+})  # fmt: skip
 async def test_stats_are_counted_as_scrapy_counts_them(
     site: Serve, answer: Answer, counts: dict[str, int]
 ) -> None:
     server = site(answer)
     pages = [f"{server.url}/{page}" for page in ("private", "private", "public")]
 
-    policy = Policy(fetch_deadline=2.0 if answer is SILENCE else PATIENCE_SECONDS)
-
-    spider = await crawl(*pages, settings={"ROBOTSGATE_POLICY": policy})
+    spider = await crawl(*pages)
 
     assert robots_stats(spider) == counts
     assert server.targets.count("/robots.txt") == 1
@@ -270,15 +224,6 @@ async def test_signal_is_sent_once_per_file_and_requests_wait_for_it(
     assert sorted(spider.report.pages) == [*[page] * 4, others]
 
 
-async def test_redirect_to_a_disallowed_page_is_not_followed(site: Serve) -> None:
-    server = site(moved=redirect_to("/private"))
-
-    spider = await crawl(f"{server.url}/moved")
-
-    assert server.targets == ["/robots.txt", "/moved"]
-    assert "Forbidden by robots.txt" in spider.report.refused[0]
-
-
 async def test_robots_txt_redirect_is_followed_even_off_site(
     site: Serve,
 ) -> None:
@@ -286,17 +231,9 @@ async def test_robots_txt_redirect_is_followed_even_off_site(
     location = elsewhere.url.replace("127.0.0.1", "localhost") + "/robots.txt"
     server = site(redirect_to(location, status=308))
 
-    spider = await crawl(
-        Request(f"{server.url}/private"), allowed_domains=["127.0.0.1"]
-    )
+    await crawl(Request(f"{server.url}/private"), allowed_domains=["127.0.0.1"])
 
     assert server.targets == elsewhere.targets == ["/robots.txt"]
-    assert robots_stats(spider) == {
-        "request_count": 1,
-        "response_count": 1,
-        "response_status_count/200": 1,
-        "forbidden": 1,
-    }
 
 
 async def test_stored_file_is_not_fetched_again_but_its_signal_is_sent(
@@ -327,12 +264,7 @@ async def test_only_fetches_are_counted_if_the_store_fails(
 
     spider = await crawl(f"{site().url}/private", settings=settings)
 
-    assert robots_stats(spider) == {
-        "request_count": 1,
-        "response_count": 1,
-        "response_status_count/200": 1,
-        "forbidden": 1,
-    }
+    assert robots_stats(spider) == {**FETCHED, "forbidden": 1}
 
 
 async def test_file_that_expires_during_a_crawl_is_fetched_again(site: Serve) -> None:
@@ -365,22 +297,19 @@ async def test_store_with_connections_works_across_crawls(
 
 
 LONG = RULES + b"#" * 600_000
-BODIES: dict[str, tuple[dict[str, str], bytes]] = {
+
+
+@cases("headers body", {
     "long": ({}, LONG),
     "without a last chunk": ({"Transfer-Encoding": "chunked"}, b"fffff\r\n" + LONG),
     "compressed": ({"Content-Encoding": "gzip"}, gzip.compress(RULES)),
     "long and compressed": (
-        {"Content-Encoding": "gzip"},
-        gzip.compress(LONG, compresslevel=0),
+        {"Content-Encoding": "gzip"}, gzip.compress(LONG, compresslevel=0)
     ),
     "long when decompressed": (
-        {"Content-Encoding": "gzip"},
-        gzip.compress(RULES + bytes(1_000_000)),
+        {"Content-Encoding": "gzip"}, gzip.compress(RULES + bytes(1_000_000))
     ),
-}
-
-
-@pytest.mark.parametrize(("headers", "body"), BODIES.values(), ids=BODIES)
+})  # fmt: skip
 async def test_start_of_a_long_or_compressed_file_applies(
     site: Serve, headers: dict[str, str], body: bytes
 ) -> None:
@@ -414,11 +343,10 @@ async def test_long_page_is_not_cut_off_during_a_robots_txt_fetch(
     assert sizes[f"{quick.url}/long"] == len(LONG)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [gzip.compress(bytes(40_000_000)), b"rubbish"],
-    ids=["a decompression bomb", "garbage"],
-)
+@cases("body", {
+    "a decompression bomb": (gzip.compress(bytes(40_000_000)),),
+    "garbage": (b"rubbish",),
+})  # fmt: skip
 async def test_body_that_scrapy_cannot_decode_makes_the_origin_unreachable(
     site: Serve, body: bytes
 ) -> None:
@@ -463,30 +391,6 @@ async def test_robots_txt_is_one_plain_get_whatever_the_settings(
     }
 
 
-@pytest.mark.parametrize(
-    ("store", "requests"),
-    [
-        ("memory:", ["/robots.txt", "/public", "/robots.txt"]),
-        ("sqlite:///{}/robots.db", ["/robots.txt", "/public"]),
-    ],
-)
-async def test_robots_txt_is_cached_by_the_store_and_not_by_scrapy(
-    site: Serve, tmp_path: Path, store: str, requests: list[str]
-) -> None:
-    server = site()
-    settings = {
-        "HTTPCACHE_ENABLED": True,
-        "HTTPCACHE_DIR": str(tmp_path),
-        "ROBOTSGATE_STORE": store.format(tmp_path),
-    }
-
-    for _ in range(2):
-        spider = await crawl(f"{server.url}/public", settings=settings)
-
-        assert spider.report.pages == [f"{server.url}/public"]
-    assert server.targets == requests
-
-
 class Refusing:
     """A user's middleware that blocks requests for robots.txt."""
 
@@ -497,14 +401,12 @@ class Refusing:
             raise self.error
 
 
-@pytest.mark.parametrize(
-    ("error", "counts"),
-    [
-        (IgnoreRequest("no"), {}),
-        (ValueError("no"), {"exception_count/<class 'ValueError'>": 1}),
-    ],
-    ids=["IgnoreRequest", "another exception"],
-)
+@cases("error counts", {
+    "IgnoreRequest": (IgnoreRequest("no"), {}),
+    "another exception": (
+        ValueError("no"), {"exception_count/<class 'ValueError'>": 1}
+    ),
+})  # fmt: skip
 async def test_page_is_refused_if_a_middleware_blocks_robots_txt(
     site: Serve, error: Exception, counts: dict[str, int]
 ) -> None:
@@ -536,20 +438,17 @@ async def test_time_in_a_download_slot_does_not_count_as_a_timeout(
     assert "line 2" in spider.report.refused[0]
 
 
-SLOTS = {
+@pytest.mark.skipif(
+    not hasattr(Slot, "jitter"), reason="Scrapy 2.18 has no adjustable jitter"
+)
+@cases("before least after", {
     "no configured delay": ((0, 0.5), 10, (10, 0)),
     "a shorter delay": ((6, 0.5), 10, (10, 0)),
     "a longer delay that jitter keeps long enough": ((16, 0.5), 8, (16, 0.5)),
     "a longer delay that jitter could make too short": ((10, 0.5), 8, (10, 0.2)),
     "a longer delay without jitter": ((10, 0), 8, (10, 0)),
     "jitter larger than the delay": ((10, 2), 5, (10, 0.5)),
-}
-
-
-@pytest.mark.skipif(
-    not hasattr(Slot, "jitter"), reason="Scrapy 2.18 has no adjustable jitter"
-)
-@pytest.mark.parametrize(("before", "least", "after"), SLOTS.values(), ids=SLOTS)
+})  # fmt: skip
 def test_slot_waits_at_least_the_crawl_delay(
     before: tuple[float, float], least: float, after: tuple[float, float]
 ) -> None:
@@ -624,15 +523,13 @@ async def test_unusable_setting_raises_at_startup(
         RobotsGateMiddleware.from_crawler(crawler)
 
 
-@pytest.mark.parametrize(
-    ("settings", "is_explicit"),
-    [
-        ({}, False),
-        ({"ROBOTSGATE_POLICY": Policy(stale_window=0)}, False),
-        ({"ROBOTSGATE_POLICY": Policy(address_guard=AddressGuard.PUBLIC_ONLY)}, True),
-    ],
-    ids=["no policy", "a policy without a guard", "a policy with a guard"],
-)
+@cases("settings is_explicit", {
+    "no policy": ({}, False),
+    "a policy without a guard": ({"ROBOTSGATE_POLICY": Policy(stale_window=0)}, False),
+    "a policy with a guard": (
+        {"ROBOTSGATE_POLICY": Policy(address_guard=AddressGuard.PUBLIC_ONLY)}, True
+    ),
+})  # fmt: skip
 async def test_only_an_explicit_guard_causes_a_warning_naming_the_setting(
     site: Serve,
     monkeypatch: pytest.MonkeyPatch,
@@ -654,25 +551,17 @@ async def test_only_an_explicit_guard_causes_a_warning_naming_the_setting(
 
 async def test_parser_works_in_scrapys_own_middleware(site: Serve) -> None:
     server = site()
+    settings = {
+        "DOWNLOADER_MIDDLEWARES": {BUILT_IN: 100},
+        "ROBOTSTXT_PARSER": "robotsgate.integrations.scrapy.RobotsGateParser",
+    }
+    urls = [f"{server.url}/private", f"{server.url}/public"]
 
-    spider = await crawl(
-        f"{server.url}/private",
-        f"{server.url}/public",
-        settings={
-            "DOWNLOADER_MIDDLEWARES": {BUILT_IN: 100},
-            "ROBOTSTXT_PARSER": "robotsgate.integrations.scrapy.RobotsGateParser",
-        },
-    )
+    spider = await crawl(*urls, settings=settings)
+    body = RULES + b"Crawl-delay: 2.5\n"
+    parser = RobotsGateParser.from_crawler(spider.crawler, body)
 
     assert spider.report.pages == [f"{server.url}/public"]
-
-
-def test_parser_accepts_the_types_that_scrapy_passes() -> None:
-    body = RULES + b"Crawl-delay: 2.5\n"
-
-    parser = RobotsGateParser.from_crawler(get_crawler(), body)
-
     assert not parser.allowed(b"https://example.com/own", b"OwnBot/1.0")
-    assert parser.crawl_delay(b"OwnBot/1.0") == 2.5
-    assert not parser.allowed("https://example.com/private", "")
     assert not parser.allowed("https://example.com/private", b"\xe4\x00")
+    assert parser.crawl_delay(b"OwnBot/1.0") == 2.5

@@ -14,6 +14,7 @@ from robotsgate import DisallowedError
 from tests.integrations.chromium import LAUNCH_OPTIONS, NEEDS_CHROMIUM, page
 from tests.integrations.crawls import BUILT_IN, Plan, crawl, crawl_in_subprocess
 from tests.servers.answers import Reply, Routes, redirect
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,16 +105,12 @@ class Browser:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize(
-    ("paths", "meta", "is_refused"),
-    [
-        (["/public"], {}, False),
-        (["/public", "/private"], {}, True),
-        (["/public", "/private", "/public"], {}, True),
-        (["/public", "/private"], {"dont_obey_robotstxt": True}, False),
-    ],
-    ids=["no redirect", "to a disallowed page", "via a disallowed page", "opt-out"],
-)
+@cases("paths meta is_refused", {
+    "no redirect": (["/public"], {}, False),
+    "to a disallowed page": (["/public", "/private"], {}, True),
+    "via a disallowed page": (["/public", "/private", "/public"], {}, True),
+    "opt-out": (["/public", "/private"], {"dont_obey_robotstxt": True}, False),
+})  # fmt: skip
 async def test_redirects_in_another_browser_are_checked_afterwards(
     serve: Serve, paths: list[str], meta: dict[str, Any], *, is_refused: bool
 ) -> None:
