@@ -11,21 +11,20 @@ import anyio
 import httpx
 import pytest
 
-from robotsgate import Policy, PolitenessGate, RobotsChecker
+from robotsgate import PolitenessGate, RobotsChecker
 from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.integrations.aiohttp import AiohttpFetcher, robots_middleware
 from robotsgate.testing import ManualClock
 from tests.checking.builders import let_others_run
 from tests.fetching.fetches import RULES, USER_AGENT, Followed, fetched
 from tests.integrations.gated import aiohttp_session
-from tests.servers.answers import Raw, Reply, Routes, chunked, dripping, endless
-from tests.servers.loopback import Connection, dead_port
+from tests.servers.answers import Raw, Reply, Routes, chunked, endless
+from tests.tables import cases
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable
 
-    from tests.servers.loopback import Answer, LoopbackServer, Request
+    from tests.servers.loopback import Answer, Connection, LoopbackServer, Request
 
     Serve = Callable[..., LoopbackServer]
 
@@ -38,18 +37,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-async def fetch_with_session(
-    url: str,
-    *,
-    policy: Policy | None = None,
-    **options: Any,  # noqa: ANN401 (the session's)
-) -> Outcome:
+async def fetch_with_session(url: str, **options: Any) -> Outcome:  # noqa: ANN401 (the session's)
     async with aiohttp.ClientSession(**options) as session:
-        return await fetched(url, client=AiohttpFetcher(session), policy=policy)
-
-
-def head(status: str, *lines: str) -> bytes:
-    return "\r\n".join([f"HTTP/1.1 {status}", *lines, "", ""]).encode()
+        return await fetched(url, client=AiohttpFetcher(session))
 
 
 async def test_session_sends_our_headers_without_cookies_or_credentials(
@@ -126,50 +116,22 @@ async def test_session_middleware_is_not_called(serve: Serve) -> None:
     assert (calls, server.targets) == ([], ["/robots.txt"])
 
 
-GZIPPED = gzip.compress(RULES)
-PAGE = b"<title>Page not found</title>"
-ANSWERS: dict[str, tuple[Answer, Outcome]] = {
-    "a file": (Reply(body=RULES), Outcome(status=200, body=RULES)),
+@cases("answer outcome", {
     "a compressed file in chunks": (
         Reply(
             headers={"Content-Encoding": "gzip", "Transfer-Encoding": "chunked"},
-            body=chunked(GZIPPED[:20], GZIPPED[20:]),
+            body=chunked(gzip.compress(RULES)),
         ),
         Outcome(status=200, body=RULES),
     ),
-    "an endless file": (
-        Raw(head("200 OK"), endless(b"#" * 999)),
-        Outcome(status=200, body=b"#" * 512_001),
-    ),
-    "a 404 with an endless page": (
-        Raw(head("404 No"), endless(b"x" * 999)),
-        Outcome(status=404),
-    ),
-    "a 500 with an endless page": (
-        Raw(head("500 No"), endless(b"x" * 999)),
-        Outcome(status=500, body=b"x" * 4_096),
-    ),
     "a 500 with half a page": (
-        Raw(head("500 No", "Content-Length: 99") + PAGE),
-        Outcome(status=500),
+        Raw(b"HTTP/1.1 500 No\r\nContent-Length: 99\r\n\r\nhalf"), Outcome(status=500)
     ),
     "half a file": (
-        Raw(head("200 OK", "Content-Length: 99") + RULES),
+        Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf"),
         Outcome(failure=FailureKind.PROTOCOL, error=ANY),
     ),
-    "gzip cut off before its first byte": (
-        Raw(head("200 OK", "Content-Encoding: gzip")),
-        Outcome(failure=FailureKind.CODING, error=ANY),
-    ),
-    "garbage": (
-        Raw(b"rubbish\r\n\r\n"),
-        Outcome(failure=FailureKind.PROTOCOL, error=ANY),
-    ),
-    "no response": (Raw(b""), Outcome(failure=FailureKind.TRANSFER, error=ANY)),
-}
-
-
-@pytest.mark.parametrize(("answer", "outcome"), ANSWERS.values(), ids=ANSWERS)
+})  # fmt: skip
 async def test_response_determines_the_outcome(
     serve: Serve, answer: Answer, outcome: Outcome
 ) -> None:
@@ -179,78 +141,13 @@ async def test_response_determines_the_outcome(
     assert server.is_left_alone()
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [Raw(b"", Connection.hang), Raw(head("200 OK"), dripping(b"#"))],
-    ids=["head", "body"],
-)
-async def test_checker_deadline_ends_a_request(serve: Serve, answer: Answer) -> None:
-    server = serve(answer)
-
-    outcome = await fetch_with_session(server.url, policy=Policy(fetch_deadline=0.2))
-
-    assert outcome == Outcome(
-        failure=FailureKind.TIMEOUT, error="no response within 0.2 s"
-    )
-    assert server.is_left_alone()
-
-
-async def test_session_timeout_is_a_timeout_failure(serve: Serve) -> None:
-    server = serve(Raw(b"", Connection.hang))
-
-    timeout = aiohttp.ClientTimeout(sock_read=0.1)
-    outcome = await fetch_with_session(server.url, timeout=timeout)
-
-    assert outcome == Outcome(failure=FailureKind.TIMEOUT, error=ANY)
-    assert outcome.error == "SocketTimeoutError: Timeout on reading data from socket"
-
-
-async def test_dead_port_is_a_connect_failure() -> None:
-    outcome = await fetch_with_session(f"http://127.0.0.1:{dead_port()}")
-
-    assert outcome == Outcome(failure=FailureKind.CONNECT, error=ANY)
-
-
-async def test_unresolvable_name_is_a_name_resolution_failure() -> None:
-    class NoNames(aiohttp.abc.AbstractResolver):
-        async def resolve(self, *_: object, **__: object) -> Any:  # noqa: ANN401 (never)
-            raise OSError(None, "no such name")
-
-        async def close(self) -> None:
-            pass
-
-    connector = aiohttp.TCPConnector(resolver=NoNames())
-    outcome = await fetch_with_session("http://a.test", connector=connector)
-
-    assert outcome == Outcome(failure=FailureKind.NAME_RESOLUTION, error=ANY)
-
-
-async def test_certificate_from_an_unknown_authority_is_a_tls_failure(
-    serve: Serve, server_tls: ssl.SSLContext
-) -> None:
-    server = serve(Reply(body=RULES), ssl_context=server_tls)
-
-    outcome = await fetch_with_session(server.url)
-
-    assert outcome == Outcome(failure=FailureKind.TLS, error=ANY)
-
-
 async def test_endless_body_is_cut_off_soon_after_the_limit(serve: Serve) -> None:
-    server = serve(Raw(head("200 OK"), endless(b"#" * 1_000)))
+    server = serve(Raw(b"HTTP/1.1 200 OK\r\n\r\n", endless(b"#" * 1_000)))
 
     async with aiohttp.ClientSession() as session:
         response = await AiohttpFetcher(session).get(server.url, [], max_bytes=10_000)
 
     assert 10_000 <= len(response.body) < 2**20
-
-
-async def test_scheme_the_connector_does_not_support_fails_with_kind_other() -> None:
-    class NoHTTP(aiohttp.TCPConnector):
-        allowed_protocol_schema_set = frozenset({"tcp"})
-
-    outcome = await fetch_with_session("http://a.test", connector=NoHTTP())
-
-    assert outcome == Outcome(failure=FailureKind.OTHER, error=ANY)
 
 
 async def test_closed_session_raises() -> None:
@@ -283,40 +180,15 @@ async def test_url_without_a_scheme_does_not_reach_the_session_proxy(
     assert proxy.targets == []
 
 
-@pytest.fixture
-def resetting_site(serve: Serve) -> LoopbackServer:
-    """Resets a reused connection on its second request, so aiohttp sends it again."""
+async def test_get_resent_by_aiohttp_waits_for_its_own_turn(serve: Serve) -> None:
+    """aiohttp resends a request if the server resets a reused connection."""
 
     def reset_once(_request: Request, connection: Connection) -> None:
         answers["/page"] = Reply()
         connection.reset()
 
     answers: dict[str, Answer] = {"/other": Reply(), "/page": reset_once}
-    return serve(Routes(answers))
-
-
-async def test_get_resent_by_an_unwrapped_session_stays_in_its_turn(
-    resetting_site: LoopbackServer,
-) -> None:
-    server = resetting_site
-    async with (
-        RobotsChecker(user_agent=USER_AGENT) as checker,
-        PolitenessGate(checker, USER_AGENT, default_delay=0) as gate,
-        aiohttp.ClientSession() as session,
-    ):
-        for path in ("/other", "/page"):
-            url = f"{server.url}{path}"
-            async with gate.turn(url) as turn, session.get(url) as response:
-                turn.report(response)
-
-        assert (gate.stats.turns, gate.stats.incidents) == (2, 0)
-    assert server.targets == ["/robots.txt", "/other", "/page", "/page"]
-
-
-async def test_get_resent_by_a_wrapped_session_waits_for_its_own_turn(
-    resetting_site: LoopbackServer,
-) -> None:
-    server, clock = resetting_site, ManualClock()
+    server, clock = serve(Routes(answers)), ManualClock()
     async with (
         RobotsChecker(user_agent=USER_AGENT, clock=clock) as checker,
         PolitenessGate(checker, USER_AGENT, default_delay=0) as gate,

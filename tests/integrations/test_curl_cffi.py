@@ -9,11 +9,12 @@ from unittest.mock import ANY
 
 import pytest
 
-from robotsgate import FailureKind, Policy
+from robotsgate import FailureKind
 from robotsgate.caching._outcome import Outcome
 from tests.fetching.fetches import RULES, USER_AGENT, fetched
 from tests.servers.answers import Raw, Reply, endless
-from tests.servers.loopback import Connection, dead_port
+from tests.servers.loopback import dead_port
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,14 +42,9 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 (a module)
     return importlib.import_module("fetch_with_curl_cffi")
 
 
-async def fetch_with_curl(
-    example: Any,  # noqa: ANN401
-    url: str,
-    *,
-    policy: Policy | None = None,
-) -> Outcome:
+async def fetch_with_curl(example: Any, url: str) -> Outcome:  # noqa: ANN401
     async with requests.AsyncSession() as session:
-        return await fetched(url, client=example.CurlFetcher(session), policy=policy)
+        return await fetched(url, client=example.CurlFetcher(session))
 
 
 async def test_curl_sends_only_our_headers(serve: Serve, example: object) -> None:
@@ -64,7 +60,7 @@ async def test_curl_sends_only_our_headers(serve: Serve, example: object) -> Non
     }
 
 
-ANSWERS: dict[str, tuple[Answer, Outcome]] = {
+@cases("answer outcome", {
     "a file": (Reply(body=RULES), Outcome(status=200, body=RULES)),
     "an endless file": (
         Raw(HEAD + b"\r\n", endless(b"#" * 999)),
@@ -75,27 +71,13 @@ ANSWERS: dict[str, tuple[Answer, Outcome]] = {
         Outcome(failure=FailureKind.PROTOCOL, error=ANY),
     ),
     "no response": (Raw(b""), Outcome(failure=FailureKind.TRANSFER, error=ANY)),
-}
-
-
-@pytest.mark.parametrize(("answer", "outcome"), ANSWERS.values(), ids=ANSWERS)
+})  # fmt: skip
 async def test_response_determines_the_outcome(
     serve: Serve, example: object, answer: Answer, outcome: Outcome
 ) -> None:
     server = serve(answer)
 
     assert await fetch_with_curl(example, server.url) == outcome
-    assert server.is_left_alone()
-
-
-async def test_checker_deadline_ends_a_request(serve: Serve, example: object) -> None:
-    server, policy = serve(Raw(b"", Connection.hang)), Policy(fetch_deadline=0.2)
-
-    outcome = await fetch_with_curl(example, server.url, policy=policy)
-
-    assert outcome == Outcome(
-        failure=FailureKind.TIMEOUT, error="no response within 0.2 s"
-    )
     assert server.is_left_alone()
 
 

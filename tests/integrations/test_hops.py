@@ -97,30 +97,6 @@ def test_double_slash_path_is_checked_as_old_requests_versions_send_it(
     assert server.targets == ["/robots.txt"]
 
 
-@pytest.mark.anyio
-async def test_robots_txt_is_not_checked_for_an_async_client() -> None:
-    async def get(url: str, **_: object) -> SimpleNamespace:
-        return SimpleNamespace(status_code=200, headers={}, url=url)
-
-    site = site_of("User-agent: *\nDisallow: /")
-    async with RobotsChecker(client=site) as checker:
-        response = await robots_get(checker, AGENT, get)(f"{ORIGIN}/robots.txt")
-
-    assert response.url == f"{ORIGIN}/robots.txt"
-    assert site.requests == []
-
-
-def test_head_is_used_for_each_hop(
-    session: curl_cffi.Session[Any], checker: sync.RobotsChecker, serve: Serve
-) -> None:
-    server = serve(Routes({"/start": redirect("/next"), "/next": Reply()}))
-
-    response = robots_get(checker, AGENT, session.head)(f"{server.url}/start")
-
-    assert response.status_code == 200
-    assert [one.head.split()[0] for one in server.requests] == [b"HEAD", b"HEAD"]
-
-
 @pytest.mark.parametrize(("max_redirects", "followed"), [(0, 0), (1, 1), (20, 3)])
 def test_redirect_beyond_the_limit_is_returned(
     session: curl_cffi.Session[Any],

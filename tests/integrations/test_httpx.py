@@ -16,11 +16,11 @@ from robotsgate.integrations.httpx import (
     RobotsTransport,
     robots_hook,
 )
-from tests.checking.builders import AGENT, PRIVATE, PUBLIC, RULES, checker_of, site_of
+from tests.checking.builders import AGENT, PRIVATE, PUBLIC, checker_of, site_of
 from tests.servers.answers import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
     from types import ModuleType
 
     from tests.servers.loopback import LoopbackServer
@@ -32,6 +32,19 @@ pytestmark = pytest.mark.anyio
 def library(request: pytest.FixtureRequest) -> ModuleType:
     module: ModuleType = request.param
     return module
+
+
+@pytest.fixture
+async def client(library: ModuleType) -> AsyncIterator[Any]:
+    """A client with a hook, whose requests are all answered."""
+    async with (
+        checker_of(site_of()) as checker,
+        library.AsyncClient(
+            transport=library.MockTransport(lambda _: library.Response(200)),
+            event_hooks={"request": [robots_hook(checker, AGENT)]},
+        ) as client,
+    ):
+        yield client
 
 
 async def test_error_has_its_request_and_is_not_a_transport_error(
@@ -120,15 +133,8 @@ async def test_hook_in_a_plain_function_works_and_leaves_the_body_alone(
     assert response.content == b"form"
 
 
-async def test_request_can_be_sent_twice_at_a_time(library: ModuleType) -> None:
-    async with (
-        checker_of(site_of()) as checker,
-        library.AsyncClient(
-            transport=library.MockTransport(lambda _: library.Response(200)),
-            event_hooks={"request": [robots_hook(checker, AGENT)]},
-        ) as client,
-        anyio.create_task_group() as tasks,
-    ):
+async def test_request_can_be_sent_twice_at_a_time(client: Any) -> None:  # noqa: ANN401
+    async with anyio.create_task_group() as tasks:
         request = client.build_request("GET", PUBLIC)
         for _ in range(2):
             tasks.start_soon(client.send, request)
@@ -162,31 +168,21 @@ def test_async_transport_refuses_a_blocking_client(library: ModuleType) -> None:
         transport.close()
 
 
+@pytest.mark.parametrize("target", [b"/private", b"*", b"http://other.example/private"])
 async def test_target_extension_is_checked_instead_of_the_url(
-    serve: Callable[..., LoopbackServer], library: ModuleType
+    library: ModuleType,
+    client: Any,  # noqa: ANN401
+    target: bytes,
 ) -> None:
     """Only the URL's path used to be checked."""
-    server = serve(Reply())
-    async with (
-        checker_of(site_of(), overrides={server.url: RULES}) as checker,
-        library.AsyncClient(
-            event_hooks={"request": [robots_hook(checker, AGENT)]}
-        ) as client,
-    ):
-        for target in (b"/private", b"*", b"http://other.example/private"):
-            with pytest.raises(library.RequestError):
-                await client.get(server.url, extensions={"target": target})
-
-    assert server.targets == []
+    with pytest.raises(library.RequestError):
+        await client.get(PUBLIC, extensions={"target": target})
 
 
-async def test_error_for_a_relative_url_quotes_it(library: ModuleType) -> None:
+async def test_error_for_a_relative_url_quotes_it(
+    library: ModuleType,
+    client: Any,  # noqa: ANN401
+) -> None:
     """It used to quote ":///nohost"."""
-    async with (
-        checker_of(site_of()) as checker,
-        library.AsyncClient(
-            event_hooks={"request": [robots_hook(checker, AGENT)]}
-        ) as client,
-    ):
-        with pytest.raises(library.RequestError, match=r"got '/nohost'$"):
-            await client.get("nohost")
+    with pytest.raises(library.RequestError, match=r"got '/nohost'$"):
+        await client.get("nohost")
