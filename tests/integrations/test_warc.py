@@ -157,78 +157,53 @@ def test_date_is_parsed_or_unknown(date: str, seconds: float | None) -> None:
     assert response_to(http(), date=date).fetched_at == seconds
 
 
-@pytest.mark.parametrize(
-    ("body", "head"),
-    [
-        pytest.param(ZIPPED_RULES, GZIP, id="gzip"),
-        pytest.param(ZIPPED_RULES, b"Content-Encoding: X-GZIP\r\n", id="x-gzip"),
-        pytest.param(
-            zlib.compress(RULES), b"Content-Encoding: deflate\r\n", id="deflate"
-        ),
-        pytest.param(chunked(RULES), CHUNKED, id="chunks"),
-        pytest.param(
-            chunked(ZIPPED_RULES, size=1), CHUNKED + GZIP, id="chunks of one byte"
-        ),
-        pytest.param(RULES, b"Content-Length: 12\r\n", id="longer than its length"),
-        pytest.param(RULES, CHUNKED + b"Content-Length: 99\r\n", id="removed chunks"),
-        pytest.param(RULES, GZIP + b"Content-Length: 99\r\n", id="already decoded"),
-        pytest.param(
-            RULES,
-            b"Content-Encoding: gzip, UTF-8\r\nContent-Encoding: none\r\n",
-            id="already decoded, with labels that are not codings",
-        ),
-        pytest.param(RULES, b"Content-Length: some\r\n", id="invalid length"),
-        pytest.param(RULES, b"Content-Length: \xb2\r\n", id="a superscript length"),
-        pytest.param(
-            RULES, b"Content-Length: " + b"0" * 5_000 + b"9\r\n", id="many zeros"
-        ),
-    ],
-)
+@cases("body head", {
+    "gzip": (ZIPPED_RULES, GZIP),
+    "deflate": (zlib.compress(RULES), b"Content-Encoding: deflate\r\n"),
+    "chunks of one byte": (chunked(ZIPPED_RULES, size=1), CHUNKED + GZIP),
+    "longer than its length": (RULES, b"Content-Length: 12\r\n"),
+    "removed chunks": (RULES, CHUNKED + b"Content-Length: 99\r\n"),
+    "already decoded": (RULES, GZIP + b"Content-Length: 99\r\n"),
+    "already decoded, with labels that are not codings": (
+        RULES, b"Content-Encoding: gzip, UTF-8\r\nContent-Encoding: none\r\n"
+    ),
+    "invalid length": (RULES, b"Content-Length: some\r\n"),
+    "a superscript length": (RULES, b"Content-Length: \xb2\r\n"),
+    "many zeros": (RULES, b"Content-Length: " + b"0" * 5_000 + b"9\r\n"),
+})  # fmt: skip
 def test_body_is_decoded(body: bytes, head: bytes) -> None:
     response = response_to(http(body, head=head))
 
     assert (response.status, response.body) == (200, RULES)
 
 
-@pytest.mark.parametrize(
-    "block",
-    [
-        pytest.param(http(RULES, status=b"HTTP/2 200"), id="HTTP/2"),
-        pytest.param(http(RULES).replace(b"\r\n", b"\n"), id="LF"),
-        pytest.param(http(RULES, head=b"no header\r\n"), id="line without a colon"),
-        pytest.param(
-            http(RULES, head=b"X: " + b"x" * 70_000 + b"\r\n"), id="long head"
-        ),
-    ],
-)
+@cases("block", {
+    "HTTP/2": (http(RULES, status=b"HTTP/2 200"),),
+    "LF": (http(RULES).replace(b"\r\n", b"\n"),),
+    "line without a colon": (http(RULES, head=b"no header\r\n"),),
+    "long head": (http(RULES, head=b"X: " + b"x" * 70_000 + b"\r\n"),),
+})  # fmt: skip
 def test_unusual_response_head_is_read(block: bytes) -> None:
     response = response_to(block)
 
     assert (response.status, response.body) == (200, RULES)
 
 
-@pytest.mark.parametrize(
-    ("block", "headers"),
-    [
-        pytest.param(http(head=b"Content-Length: 99\r\n"), {}, id="truncated body"),
-        pytest.param(http(b"", head=GZIP + b"Content-Length: 9\r\n"), {}, id="no body"),
-        pytest.param(
-            http(head=b"Content-Length: " + b"9" * 5_000 + b"\r\n"),
-            {},
-            id="truncated body, 5,000 digits",
-        ),
-        pytest.param(http(ZIPPED_RULES[:-9], head=GZIP), {}, id="truncated gzip"),
-        pytest.param(http(b"\x1f\x8b" + RULES, head=GZIP), {}, id="corrupt gzip"),
-        pytest.param(http(chunked(RULES)[:-5], head=CHUNKED), {}, id="no last chunk"),
-        pytest.param(http(b"", head=CHUNKED), {}, id="no chunks"),
-        pytest.param(http(b"9\r\n" + RULES, head=CHUNKED), {}, id="broken chunk"),
-        pytest.param(http(head=b"Content-Encoding: br\r\n"), {}, id="unknown coding"),
-        pytest.param(http(), {"WARC_Truncated": "length"}, id="marked as truncated"),
-        pytest.param(
-            http(), {"WARC_Segment_Number": "1"}, id="one of several segments"
-        ),
-    ],
-)
+@cases("block headers", {
+    "truncated body": (http(head=b"Content-Length: 99\r\n"), {}),
+    "no body": (http(b"", head=GZIP + b"Content-Length: 9\r\n"), {}),
+    "truncated body, 5,000 digits": (
+        http(head=b"Content-Length: " + b"9" * 5_000 + b"\r\n"), {}
+    ),
+    "truncated gzip": (http(ZIPPED_RULES[:-9], head=GZIP), {}),
+    "corrupt gzip": (http(b"\x1f\x8b" + RULES, head=GZIP), {}),
+    "no last chunk": (http(chunked(RULES)[:-5], head=CHUNKED), {}),
+    "no chunks": (http(b"", head=CHUNKED), {}),
+    "broken chunk": (http(b"9\r\n" + RULES, head=CHUNKED), {}),
+    "unknown coding": (http(head=b"Content-Encoding: br\r\n"), {}),
+    "marked as truncated": (http(), {"WARC_Truncated": "length"}),
+    "one of several segments": (http(), {"WARC_Segment_Number": "1"}),
+})  # fmt: skip
 def test_incomplete_body_makes_the_origin_unreachable(
     block: bytes, headers: dict[str, str]
 ) -> None:
@@ -267,18 +242,14 @@ def test_body_beyond_the_limit_counts_as_complete(
     assert (response.status, len(response.body)) == (200, 100)
 
 
-@pytest.mark.parametrize(
-    "capture",
-    [
-        robots(A, b"", date=LATER),
-        robots(A, RULES, date=LATER),
-        robots(A, b"HTTP/1.1 200 OK\r\nA: b\r\n\r", date=LATER),
-        robots(A, b"HTTP/1.1 2000 OK\r\n\r\n", date=LATER),
-        robots(A, http(head=b"X: " + b"x" * 200_000 + b"\r\n"), date=LATER),
-        robots(A, http(b""), kind="revisit", date=LATER),
-    ],
-    ids=["empty", "no HTTP", "cut off", "invalid status", "long head", "revisit"],
-)
+@cases("capture", {
+    "empty": (robots(A, b"", date=LATER),),
+    "no HTTP": (robots(A, RULES, date=LATER),),
+    "cut off": (robots(A, b"HTTP/1.1 200 OK\r\nA: b\r\n\r", date=LATER),),
+    "invalid status": (robots(A, b"HTTP/1.1 2000 OK\r\n\r\n", date=LATER),),
+    "long head": (robots(A, http(head=b"X: " + b"x" * 200_000 + b"\r\n"), date=LATER),),
+    "revisit": (robots(A, http(b""), kind="revisit", date=LATER),),
+})  # fmt: skip
 def test_unreadable_capture_is_counted_and_answers_none(capture: bytes) -> None:
     """An older capture may be outdated, and a revisit has no body of its own."""
     pairs, counts = read(robots(A) + capture + robots(B))
@@ -324,16 +295,13 @@ def test_redirect_leads_to_the_capture_nearest_in_time() -> None:
     assert [response.body for _, response in pairs] == [b"#2"]
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        pytest.param(robots(B, date=LATER), id="months later"),
-        pytest.param(robots(B, b"", kind="revisit"), id="revisit of nothing"),
-        pytest.param(robots("http://b.example"), id="other scheme"),
-        pytest.param(robots(B, date="never"), id="no date"),
-        pytest.param(b"", id="nothing"),
-    ],
-)
+@cases("target", {
+    "months later": (robots(B, date=LATER),),
+    "revisit of nothing": (robots(B, b"", kind="revisit"),),
+    "other scheme": (robots("http://b.example"),),
+    "no date": (robots(B, date="never"),),
+    "nothing": (b"",),
+})  # fmt: skip
 def test_redirect_to_a_missing_capture_is_returned_unfollowed(target: bytes) -> None:
     """An archive of several files may still follow it."""
     pairs, counts = read(redirect(f"{A}/robots.txt", f"{B}/robots.txt") + target)
@@ -483,22 +451,18 @@ def test_member_without_content_is_skipped() -> None:
 
 
 @pytest.mark.parametrize("file", [plain, zipped, zipped_together, stored])
-def test_page_in_a_record_cut_off_forges_no_capture(file: Callable[..., bytes]) -> None:
-    """The reader once looked for the next record inside the page."""
-    forged = b"\n" + robots(B) + member(robots(B))
-
-    assert read_to_damage(file(record(f"{A}/", http(forged)))[:-5]) == []
-
-
-@pytest.mark.parametrize("file", [plain, zipped, zipped_together, stored])
 def test_file_cut_off_anywhere_has_no_other_captures(
     file: Callable[..., bytes],
 ) -> None:
-    """A capture that the file has lost may turn a followed redirect into itself."""
+    """A capture that the file has lost may turn a followed redirect into itself.
+
+    The reader once looked for the next record inside a page.
+    """
+    forged = b"\n" + robots(C) + member(robots(C))
     data = file(
         robots(A),
         record(f"{C}/robots.txt?", b"", kind="revisit"),
-        record(f"{A}/", http(robots(C))),
+        record(f"{A}/", http(forged)),
         redirect(f"{B}/robots.txt", "/r"),
         record(f"{B}/r"),
     )
