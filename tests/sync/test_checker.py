@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-import robotsgate
 from robotsgate import InvalidURLError, Reason, sync
 from robotsgate.testing import ManualClock
 from tests.checking.builders import (
@@ -28,6 +27,7 @@ from tests.checking.builders import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 _TIMEOUT_SECONDS = 30.0
 
@@ -81,27 +81,6 @@ def test_method_returns_the_same_as_the_asynchronous_one(
     asynchronous = checker_of(site_of(RULES))
 
     assert call(checker) == call(Awaited())
-
-
-def test_members_and_arguments_match_the_asynchronous_checker() -> None:
-    def signatures(kind: type) -> dict[str, list[inspect.Parameter]]:
-        return {
-            name: [*inspect.signature(member).parameters.values()]
-            for name, member in vars(kind).items()
-            if inspect.isfunction(member) and (name == "__init__" or name[0] != "_")
-        }
-
-    theirs = signatures(robotsgate.RobotsChecker)
-    theirs["close"] = theirs.pop("aclose")
-    ours = signatures(sync.RobotsChecker)
-
-    assert {name: [one.name for one in each] for name, each in ours.items()} == {
-        name: [one.name for one in each] for name, each in theirs.items()
-    }
-    for name, parameters in ours.items():
-        for our, their in zip(parameters, theirs[name], strict=True):
-            assert our.kind is their.kind
-            assert type(our.default) is type(their.default)
 
 
 def test_check_many_keeps_the_order_and_stops_when_it_is_closed(
@@ -177,20 +156,6 @@ def test_closing_ends_waiting_lookups_and_refuses_new_ones() -> None:
         checker.can_fetch(AGENT, PUBLIC)
 
 
-def test_client_is_closed_in_the_event_loops_thread() -> None:
-    class Site(GatedSite):
-        closed_in: str | None = None
-
-        async def aclose(self) -> None:
-            self.closed_in = threading.current_thread().name
-
-    site = Site()
-    with open_checker(site):
-        pass
-
-    assert site.closed_in == "robotsgate"
-
-
 def test_error_on_opening_or_closing_is_raised_in_the_calling_thread() -> None:
     class Site(GatedSite):
         async def aclose(self) -> None:
@@ -239,33 +204,16 @@ while not site.under_way:
     checker.stats  # lets the event loop's thread run
 """
 
-FORKED = """
-import os, sys, warnings
-from robotsgate import sync
-from tests.checking.builders import AGENT, PUBLIC, site_of
 
-warnings.simplefilter("ignore")
-checker = sync.RobotsChecker(user_agent=AGENT, client=site_of(), store="sqlite:///{path}")
-child = os.fork()
-if child:
-    _, status = os.waitpid(child, 0)
-    assert checker.can_fetch(AGENT, PUBLIC)
-    sys.exit(os.waitstatus_to_exitcode(status))
-try:
-    checker.can_fetch(AGENT, PUBLIC)
-except RuntimeError as error:
-    assert str(error) == "the checker is closed, or belongs to another process"
-else:
-    sys.exit("answered")
-"""
-
-
-@pytest.mark.parametrize(
-    "program", [OPEN_AT_EXIT, FORKED], ids=["open", "open in a forked process"]
-)
-def test_open_checker_lets_the_interpreter_exit(program: str, tmp_path: Any) -> None:  # noqa: ANN401
+def test_open_checker_lets_the_interpreter_exit(tmp_path: Path) -> None:
     result = subprocess.run(  # noqa: S603 (our own code)
-        [sys.executable, "-W", "error", "-c", program.format(path=tmp_path / "db")],
+        [
+            sys.executable,
+            "-W",
+            "error",
+            "-c",
+            OPEN_AT_EXIT.format(path=tmp_path / "db"),
+        ],
         check=True,
         timeout=_TIMEOUT_SECONDS,
         stderr=subprocess.PIPE,

@@ -19,7 +19,6 @@ import robotsgate
 from robotsgate import (
     DisallowedError,
     LocalLedger,
-    SharedLedger,
     SystemClock,
     TurnNotInTimeError,
     sync,
@@ -36,6 +35,7 @@ from tests.checking.builders import (
     checker_of,
     site_of,
 )
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -112,25 +112,36 @@ def crawl() -> Iterator[Crawl]:
         yield crawl
 
 
-def test_members_and_arguments_match_the_asynchronous_gate() -> None:
-    def signatures(*kinds: type) -> dict[str, list[tuple[object, ...]]]:
-        return {
-            name: [
-                (parameter.name, parameter.kind, type(parameter.default))
-                for parameter in inspect.signature(member).parameters.values()
-            ]
-            for kind in kinds
-            for name, member in vars(kind).items()
-            if inspect.isfunction(member)
-            and ((kind, name) == (kinds[0], "__init__") or name[0] != "_")
-        }
+def signatures(*kinds: type) -> dict[str, list[tuple[object, ...]]]:
+    """The parameters of the methods of `kinds`, and of the first one's `__init__`."""
+    return {
+        name: [
+            (parameter.name, parameter.kind, type(parameter.default))
+            for parameter in inspect.signature(member).parameters.values()
+        ]
+        for kind in kinds
+        for name, member in vars(kind).items()
+        if inspect.isfunction(member)
+        and ((kind, name) == (kinds[0], "__init__") or name[0] != "_")
+    }
 
-    theirs = signatures(robotsgate.PolitenessGate, robotsgate.Turn)
-    theirs["close"] = theirs.pop("aclose")
-    for name in ("schedule", "schedule_hosts", "leave_task"):
-        del theirs[name]
 
-    assert signatures(sync.PolitenessGate, sync.Turn) == theirs
+@cases("ours theirs missing", {
+    "checker": ([sync.RobotsChecker], [robotsgate.RobotsChecker], []),
+    "gate": (
+        [sync.PolitenessGate, sync.Turn], [robotsgate.PolitenessGate, robotsgate.Turn],
+        ["schedule", "schedule_hosts", "leave_task"],
+    ),
+})  # fmt: skip
+def test_members_and_arguments_match_the_asynchronous_ones(
+    ours: list[type], theirs: list[type], missing: list[str]
+) -> None:
+    expected = signatures(*theirs)
+    expected["close"] = expected.pop("aclose")
+    for name in missing:
+        del expected[name]
+
+    assert signatures(*ours) == expected
 
 
 def test_threads_respect_a_hosts_delay_and_do_not_wait_for_other_hosts(
@@ -197,14 +208,6 @@ def test_turn_of_a_dead_thread_ends_when_it_is_overdue(crawl: Crawl) -> None:
 
     assert crawl.visited_at == [300 + DELAY]
     assert crawl.gate.stats.overdue == 1
-
-
-def test_turn_cannot_be_entered_twice(crawl: Crawl) -> None:
-    with crawl.gate.turn(PUBLIC) as turn:
-        with pytest.raises(RuntimeError, match="got one already entered"):
-            turn.__enter__()
-
-        assert crawl.gate.stats.under_way == 1
 
 
 def test_wait_interrupted_by_a_signal_leaves_the_queue(crawl: Crawl) -> None:
@@ -323,19 +326,6 @@ def test_ledger_is_opened_and_closed_in_the_event_loops_thread(owner: str) -> No
     assert len(ledger.calls) == 2
 
 
-def test_gates_of_several_processes_share_the_turns_of_a_host(tmp_path: Path) -> None:
-    def new_crawl() -> Crawl:
-        return Crawl(ledger=SharedLedger(tmp_path / "hosts.db", workers=2))
-
-    first, second = new_crawl(), new_crawl()
-    with first.checker, second.checker:
-        with first.gate.turn(PUBLIC), pytest.raises(TurnNotInTimeError):
-            second.visit(patience=0)
-
-        second.visit(OTHER_ORIGIN)
-        assert second.gate.stats.turns == 1
-
-
 @pytest.mark.parametrize("make_copy", [pickle.dumps, copy.copy], ids=["pickle", "copy"])
 @pytest.mark.parametrize("kind", ["checker", "gate"])
 @pytest.mark.parametrize("is_async", [False, True], ids=["blocking", "async"])
@@ -365,7 +355,7 @@ def test_wrong_arguments_raise_immediately(crawl: Crawl) -> None:
 FORKED = """
 import os, sys, warnings
 from robotsgate import sync
-from tests.checking.builders import AGENT, PUBLIC, site_of
+from tests.checking.builders import AGENT, OTHER_ORIGIN, PUBLIC, site_of
 
 def refuses(call):
     try:
@@ -375,13 +365,16 @@ def refuses(call):
 
 warnings.simplefilter("ignore")
 with (
-    sync.RobotsChecker(user_agent=AGENT, client=site_of()) as checker,
+    sync.RobotsChecker(client=site_of(), store="sqlite:///{path}") as checker,
     sync.PolitenessGate(checker, AGENT, default_delay=0) as gate,
 ):
     with gate.turn(PUBLIC) as turn:
         child = os.fork()
     if not child:
-        calls = turn.report, gate.turn(PUBLIC).__enter__, lambda: gate.stats
+        calls = (
+            turn.report, gate.turn(PUBLIC).__enter__, lambda: gate.stats,
+            lambda: checker.can_fetch(AGENT, OTHER_ORIGIN),
+        )
         gate.close()
         os._exit(not all(map(refuses, calls)))
     _, status = os.waitpid(child, 0)
@@ -391,9 +384,9 @@ with (
 """
 
 
-def test_forked_process_is_refused() -> None:
+def test_forked_process_is_refused(tmp_path: Path) -> None:
     result = subprocess.run(  # noqa: S603 (our own code)
-        [sys.executable, "-W", "error", "-c", FORKED],
+        [sys.executable, "-W", "error", "-c", FORKED.format(path=tmp_path / "db")],
         check=False,
         timeout=_TIMEOUT_SECONDS,
         stderr=subprocess.PIPE,
