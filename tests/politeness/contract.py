@@ -8,6 +8,7 @@ import pytest
 
 from robotsgate.politeness._host_record import FIRST_BACK_OFF, HostState, Pace, TurnEnd
 from robotsgate.politeness._ledger import Grant, Wait
+from tests.tables import cases
 
 from .builders import pace
 
@@ -54,18 +55,6 @@ class LedgerContract:
 
     real_seconds = 0.0
 
-    async def test_next_request_starts_a_delay_after_the_last_one_ends(
-        self, ledger: Ledger, pass_time: Callable[[float], None]
-    ) -> None:
-        grant = await get_grant(ledger)
-        pass_time(10)
-        await ledger.end(grant, TurnEnd.GOOD)
-        pass_time(0.5)
-
-        assert await wait_seconds(ledger) == pytest.approx(1.5, abs=self.real_seconds)
-        pass_time(1.51)
-        await get_grant(ledger)
-
     async def test_second_turn_waits_while_the_first_is_open(
         self, ledger: Ledger, pass_time: Callable[[float], None]
     ) -> None:
@@ -74,26 +63,10 @@ class LedgerContract:
 
         assert await wait_seconds(ledger) == pytest.approx(2.0, abs=self.real_seconds)
 
-    async def test_max_at_once_limits_the_number_of_open_turns(
-        self, ledger: Ledger, pass_time: Callable[[float], None]
-    ) -> None:
-        two = pace(2.0, max_at_once=2)
-
-        for _ in range(2):
-            await get_grant(ledger, pace=two)
-            pass_time(2.01)
-
-        assert isinstance(await ledger.start(HOST, two), Wait)
-
     async def test_hosts_do_not_wait_for_each_other(self, ledger: Ledger) -> None:
         await get_grant(ledger, "one.example")
 
         await get_grant(ledger, "two.example")
-
-    async def test_unused_turn_causes_no_delay(self, ledger: Ledger) -> None:
-        await ledger.end(await get_grant(ledger), TurnEnd.UNUSED)
-
-        await get_grant(ledger)
 
     async def test_robots_txt_fetch_starts_during_a_turn_and_delays_the_next_one(
         self, ledger: Ledger, pass_time: Callable[[float], None]
@@ -133,30 +106,17 @@ class LedgerContract:
         assert first.seconds == pytest.approx(1.0, abs=self.real_seconds)
         assert first.overdue + second.overdue == 1
 
-    @pytest.mark.parametrize(
-        ("end", "seconds", "state", "numbers"),
-        [
-            pytest.param(None, 0, HostState.OPEN, (2.0, 1, 2.0), id="turn is open"),
-            pytest.param(
-                TurnEnd.GOOD, 0.5, HostState.OPEN, (2.0, 0, 1.5), id="delay pending"
-            ),
-            pytest.param(TurnEnd.GOOD, 50, HostState.OPEN, (2.0, 0, 0.0), id="ready"),
-            pytest.param(
-                TurnEnd.INCIDENT,
-                FIRST_BACK_OFF + 10,
-                HostState.PROBING,
-                (4.0, 0, 0.0),
-                id="block is over",
-            ),
-            pytest.param(
-                TurnEnd.INCIDENT,
-                10_000,
-                HostState.OPEN,
-                (2.0, 0, 0.0),
-                id="incident is forgotten",
-            ),
-        ],
-    )
+    @cases("end seconds state numbers", {
+        "turn is open": (None, 0, HostState.OPEN, (2.0, 1, 2.0)),
+        "delay pending": (TurnEnd.GOOD, 0.5, HostState.OPEN, (2.0, 0, 1.5)),
+        "ready": (TurnEnd.GOOD, 50, HostState.OPEN, (2.0, 0, 0.0)),
+        "block is over": (
+            TurnEnd.INCIDENT, FIRST_BACK_OFF + 10, HostState.PROBING, (4.0, 0, 0.0),
+        ),
+        "incident is forgotten": (
+            TurnEnd.INCIDENT, 10_000, HostState.OPEN, (2.0, 0, 0.0),
+        ),
+    })  # fmt: skip
     async def test_peek_returns_the_state_of_a_host(
         self,
         *,
@@ -178,11 +138,6 @@ class LedgerContract:
         assert (status.delay, status.under_way, status.wait_seconds) == pytest.approx(
             numbers, abs=self.real_seconds
         )
-
-    async def test_robots_txt_fetch_counts_as_under_way(self, ledger: Ledger) -> None:
-        await get_grant(ledger, is_robots_txt=True)
-
-        assert ledger.peek(HOST, ONE).under_way == 1
 
     async def test_closing_twice_is_harmless(self, ledger: Ledger) -> None:
         await ledger.aclose()

@@ -31,23 +31,21 @@ from robotsgate.politeness._host_record import (
     stated_delay,
 )
 from robotsgate.robotstxt._model import RequestRate
+from tests.tables import cases
 
 from .builders import NOW, Host, pace
 
 TEN_PER_MINUTE = RequestRate(requests=10, seconds=60.0)
 
 
-@pytest.mark.parametrize(
-    ("crawl_delay", "request_rate", "expected"),
-    [
-        pytest.param(None, None, None, id="nothing"),
-        pytest.param(0.0, None, 0.0, id="crawl-delay of 0"),
-        pytest.param(2.5, None, 2.5, id="crawl-delay"),
-        pytest.param(None, TEN_PER_MINUTE, 6.0, id="request rate"),
-        pytest.param(2.5, TEN_PER_MINUTE, 6.0, id="both, the rate is slower"),
-        pytest.param(7.0, TEN_PER_MINUTE, 7.0, id="both, the crawl-delay is longer"),
-    ],
-)
+@cases("crawl_delay request_rate expected", {
+    "nothing": (None, None, None),
+    "crawl-delay of 0": (0.0, None, 0.0),
+    "crawl-delay": (2.5, None, 2.5),
+    "request rate": (None, TEN_PER_MINUTE, 6.0),
+    "both, the rate is slower": (2.5, TEN_PER_MINUTE, 6.0),
+    "both, the crawl-delay is longer": (7.0, TEN_PER_MINUTE, 7.0),
+})  # fmt: skip
 def test_stated_delay(
     crawl_delay: float | None,
     request_rate: RequestRate | None,
@@ -56,25 +54,17 @@ def test_stated_delay(
     assert stated_delay(crawl_delay, request_rate) == expected
 
 
-@pytest.mark.parametrize(
-    ("origins", "limits", "expected"),
-    [
-        pytest.param([], {}, (1.0, 4), id="no origins: the default"),
-        pytest.param([(None, None)], {}, (1.0, 4), id="nothing stated: the default"),
-        pytest.param([(0.5, None)], {}, (1.0, 1), id="shorter than the default"),
-        pytest.param([(10.0, None)], {}, (10.0, 1), id="crawl-delay: one at a time"),
-        pytest.param([(None, TEN_PER_MINUTE)], {}, (6.0, 4), id="request rate"),
-        pytest.param(
-            [(2.0, None), (10.0, None), (None, None)],
-            {},
-            (10.0, 1),
-            id="the longest of all",
-        ),
-        pytest.param([(1e9, None)], {"max_delay": 3_600.0}, (3_600.0, 1), id="clamped"),
-        pytest.param([], {"max_delay": 0.5}, (0.5, 4), id="default is clamped too"),
-        pytest.param([], {"delay": 0.0}, (0.0, 4), id="no delay"),
-    ],
-)
+@cases("origins limits expected", {
+    "no origins: the default": ([], {}, (1.0, 4)),
+    "nothing stated: the default": ([(None, None)], {}, (1.0, 4)),
+    "shorter than the default": ([(0.5, None)], {}, (1.0, 1)),
+    "crawl-delay: one at a time": ([(10.0, None)], {}, (10.0, 1)),
+    "request rate": ([(None, TEN_PER_MINUTE)], {}, (6.0, 4)),
+    "the longest of all": ([(2.0, None), (10.0, None), (None, None)], {}, (10.0, 1)),
+    "clamped": ([(1e9, None)], {"max_delay": 3_600.0}, (3_600.0, 1)),
+    "default is clamped too": ([], {"max_delay": 0.5}, (0.5, 4)),
+    "no delay": ([], {"delay": 0.0}, (0.0, 4)),
+})  # fmt: skip
 def test_pace_of(
     origins: list[tuple[float | None, RequestRate | None]],
     limits: dict[str, float],
@@ -88,91 +78,39 @@ def test_pace_of(
 TWO_AT_ONCE = pace(2.0, max_at_once=2)
 
 
-@pytest.mark.parametrize(
-    ("fields", "pace_now", "for_page", "for_robots_txt"),
-    [
-        pytest.param({}, pace(), NEVER, NEVER, id="nothing known"),
-        pytest.param({"ended_at": NOW}, pace(), 1.0, 1.0, id="after a request"),
-        pytest.param(
-            {"ended_at": NOW - 9}, pace(10.0), 1.0, 1.0, id="delay is longer now"
-        ),
-        pytest.param({"ended_at": NOW}, pace(0.0), 0.0, 0.0, id="no delay"),
-        pytest.param(
-            {"ended_at": NOW, "slowed_delay": 4.0}, pace(), 4.0, 4.0, id="slowed down"
-        ),
-        pytest.param(
-            {"ended_at": NOW, "slowed_delay": 4.0},
-            pace(9.0),
-            9.0,
-            9.0,
-            id="own delay is longer",
-        ),
-        pytest.param({"turns": (NOW - 7,)}, pace(2.0), 2.0, -5.0, id="turn is open"),
-        pytest.param(
-            {"turns": (NOW - 7,)},
-            pace(0.0),
-            SHORTEST_WAIT_FOR_PLACE,
-            -7.0,
-            id="turn is open, no delay",
-        ),
-        pytest.param(
-            {"turns": (NOW - 7, NOW - 1)},
-            TWO_AT_ONCE,
-            2.0,
-            1.0,
-            id="both turns are open",
-        ),
-        pytest.param(
-            {"turns": (NOW - 1,), "ended_at": NOW - 9},
-            TWO_AT_ONCE,
-            1.0,
-            1.0,
-            id="one of two turns is open: from its start",
-        ),
-        pytest.param(
-            {"turns": (NOW - 9,), "ended_at": NOW - 1},
-            TWO_AT_ONCE,
-            1.0,
-            1.0,
-            id="one of two turns has ended: from its end",
-        ),
-        pytest.param(
-            {"turns": (NOW - 7,), "back_off": 60.0, "blocked_until": NOW - 5},
-            TWO_AT_ONCE,
-            2.0,
-            -5.0,
-            id="probing: one at a time",
-        ),
-        pytest.param(
-            {"fetch_began_at": NOW - 7},
-            TWO_AT_ONCE,
-            2.0,
-            2.0,
-            id="robots.txt is being fetched",
-        ),
-        pytest.param(
-            {"ended_at": NOW, "blocked_until": NOW + 60},
-            pace(),
-            60.0,
-            60.0,
-            id="blocked",
-        ),
-        pytest.param(
-            {"turns": (NOW,), "blocked_until": NOW + 60},
-            pace(),
-            60.0,
-            60.0,
-            id="blocked, turn is open",
-        ),
-        pytest.param(
-            {"ended_at": NOW, "blocked_until": NOW + 2},
-            pace(5.0),
-            5.0,
-            5.0,
-            id="block is shorter than the delay",
-        ),
-    ],
-)
+@cases("fields pace_now for_page for_robots_txt", {
+    "nothing known": ({}, pace(), NEVER, NEVER),
+    "after a request": ({"ended_at": NOW}, pace(), 1.0, 1.0),
+    "delay is longer now": ({"ended_at": NOW - 9}, pace(10.0), 1.0, 1.0),
+    "no delay": ({"ended_at": NOW}, pace(0.0), 0.0, 0.0),
+    "slowed down": ({"ended_at": NOW, "slowed_delay": 4.0}, pace(), 4.0, 4.0),
+    "own delay is longer": (
+        {"ended_at": NOW, "slowed_delay": 4.0}, pace(9.0), 9.0, 9.0,
+    ),
+    "turn is open": ({"turns": (NOW - 7,)}, pace(2.0), 2.0, -5.0),
+    "turn is open, no delay": (
+        {"turns": (NOW - 7,)}, pace(0.0), SHORTEST_WAIT_FOR_PLACE, -7.0,
+    ),
+    "both turns are open": ({"turns": (NOW - 7, NOW - 1)}, TWO_AT_ONCE, 2.0, 1.0),
+    "one of two turns is open: from its start": (
+        {"turns": (NOW - 1,), "ended_at": NOW - 9}, TWO_AT_ONCE, 1.0, 1.0,
+    ),
+    "one of two turns has ended: from its end": (
+        {"turns": (NOW - 9,), "ended_at": NOW - 1}, TWO_AT_ONCE, 1.0, 1.0,
+    ),
+    "probing: one at a time": (
+        {"turns": (NOW - 7,), "back_off": 60.0, "blocked_until": NOW - 5}, TWO_AT_ONCE,
+        2.0, -5.0,
+    ),
+    "robots.txt is being fetched": ({"fetch_began_at": NOW - 7}, TWO_AT_ONCE, 2.0, 2.0),
+    "blocked": ({"ended_at": NOW, "blocked_until": NOW + 60}, pace(), 60.0, 60.0),
+    "blocked, turn is open": (
+        {"turns": (NOW,), "blocked_until": NOW + 60}, pace(), 60.0, 60.0,
+    ),
+    "block is shorter than the delay": (
+        {"ended_at": NOW, "blocked_until": NOW + 2}, pace(5.0), 5.0, 5.0,
+    ),
+})  # fmt: skip
 def test_ready_at(
     fields: dict[str, Any], pace_now: Pace, for_page: float, for_robots_txt: float
 ) -> None:
@@ -239,29 +177,14 @@ def test_block_is_short_again_after_a_good_response() -> None:
     assert host.request() == FIRST_BACK_OFF
 
 
-@pytest.mark.parametrize(
-    ("details", "expected"),
-    [
-        pytest.param(
-            {"retry_after": 7.0}, 7.0, id="Retry-After is shorter than the back-off"
-        ),
-        pytest.param(
-            {"retry_after": 86_400.0},
-            86_400.0,
-            id="Retry-After is longer than the back-off",
-        ),
-        pytest.param(
-            {"retry_after": 0.0}, 2.0, id="Retry-After is 0: the doubled delay"
-        ),
-        pytest.param(
-            {"retry_after": -9e9}, 2.0, id="Retry-After is a date in the past"
-        ),
-        pytest.param(
-            {"retry_after": 10.0, "jitter": 1.1}, 11.0, id="Retry-After with jitter"
-        ),
-        pytest.param({"jitter": 1.1}, 1.1 * FIRST_BACK_OFF, id="back-off with jitter"),
-    ],
-)
+@cases("details expected", {
+    "Retry-After is shorter than the back-off": ({"retry_after": 7.0}, 7.0),
+    "Retry-After is longer than the back-off": ({"retry_after": 86_400.0}, 86_400.0),
+    "Retry-After is 0: the doubled delay": ({"retry_after": 0.0}, 2.0),
+    "Retry-After is a date in the past": ({"retry_after": -9e9}, 2.0),
+    "Retry-After with jitter": ({"retry_after": 10.0, "jitter": 1.1}, 11.0),
+    "back-off with jitter": ({"jitter": 1.1}, 1.1 * FIRST_BACK_OFF),
+})  # fmt: skip
 def test_wait_after_an_incident(details: dict[str, float], expected: float) -> None:
     host = Host(HostRecord(pace()))
     host.request(TurnEnd.INCIDENT, **details)
@@ -269,26 +192,19 @@ def test_wait_after_an_incident(details: dict[str, float], expected: float) -> N
     assert host.request() == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("host_pace", "ends", "expected"),
-    [
-        pytest.param(pace(3.0), "G", 3.0, id="no incident"),
-        pytest.param(pace(3.0), "I", 6.0, id="incident doubles it"),
-        pytest.param(pace(3.0), "F", 6.0, id="failure doubles it, too"),
-        pytest.param(pace(3.0), "II", 12.0, id="second incident doubles it again"),
-        pytest.param(pace(3.0), "I?", 6.0, id="unjudged end changes nothing"),
-        pytest.param(pace(3.0), "IG", 4.8, id="good response shortens it"),
-        pytest.param(
-            pace(3.0), "IGGG", 3.072, id="more good responses shorten it further"
-        ),
-        pytest.param(pace(3.0), "IGGGG", 3.0, id="never below the site's delay"),
-        pytest.param(pace(3.0, max_delay=5.0), "II", 5.0, id="at most max_delay"),
-        pytest.param(pace(0.0), "I", 1.0, id="without a delay, incident adds one"),
-        pytest.param(
-            pace(0.0), "II", 2.0, id="without a delay, second incident doubles it"
-        ),
-    ],
-)
+@cases("host_pace ends expected", {
+    "no incident": (pace(3.0), "G", 3.0),
+    "incident doubles it": (pace(3.0), "I", 6.0),
+    "failure doubles it, too": (pace(3.0), "F", 6.0),
+    "second incident doubles it again": (pace(3.0), "II", 12.0),
+    "unjudged end changes nothing": (pace(3.0), "I?", 6.0),
+    "good response shortens it": (pace(3.0), "IG", 4.8),
+    "more good responses shorten it further": (pace(3.0), "IGGG", 3.072),
+    "never below the site's delay": (pace(3.0), "IGGGG", 3.0),
+    "at most max_delay": (pace(3.0, max_delay=5.0), "II", 5.0),
+    "without a delay, incident adds one": (pace(0.0), "I", 1.0),
+    "without a delay, second incident doubles it": (pace(0.0), "II", 2.0),
+})  # fmt: skip
 def test_delay_after_incidents(host_pace: Pace, ends: str, expected: float) -> None:
     host = Host(HostRecord(host_pace))
     names = {
@@ -303,16 +219,11 @@ def test_delay_after_incidents(host_pace: Pace, ends: str, expected: float) -> N
     assert delay_in_force(host.record, host_pace) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("host_pace", "seconds", "expected"),
-    [
-        pytest.param(pace(delay_factor=3.0), 2.0, 6.0, id="three times the duration"),
-        pytest.param(pace(delay_factor=3.0), 0.1, 1.0, id="never below the delay"),
-        pytest.param(
-            pace(max_delay=5.0, delay_factor=3.0), 20.0, 5.0, id="at most max_delay"
-        ),
-    ],
-)
+@cases("host_pace seconds expected", {
+    "three times the duration": (pace(delay_factor=3.0), 2.0, 6.0),
+    "never below the delay": (pace(delay_factor=3.0), 0.1, 1.0),
+    "at most max_delay": (pace(max_delay=5.0, delay_factor=3.0), 20.0, 5.0),
+})  # fmt: skip
 def test_delay_after_a_request_grows_with_its_duration(
     host_pace: Pace, seconds: float, expected: float
 ) -> None:
@@ -324,13 +235,10 @@ def test_delay_after_a_request_grows_with_its_duration(
     assert host.start() - ended_at == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("slowed_delay", "next_delay"),
-    [
-        pytest.param(0.0, 4.0, id="longer, because robots.txt has changed"),
-        pytest.param(4.0, 1.0, id="shorter, because an incident wears off"),
-    ],
-)
+@cases("slowed_delay next_delay", {
+    "longer, because robots.txt has changed": (0.0, 4.0),
+    "shorter, because an incident wears off": (4.0, 1.0),
+})  # fmt: skip
 def test_rest_after_a_slow_request_is_kept_when_the_delay_changes(
     slowed_delay: float, next_delay: float
 ) -> None:
@@ -343,13 +251,10 @@ def test_rest_after_a_slow_request_is_kept_when_the_delay_changes(
     assert ready_at(host.record, ended_at, pace=next_pace) - ended_at == 6.0
 
 
-@pytest.mark.parametrize(
-    "ends",
-    [
-        pytest.param([TurnEnd.GOOD], id="no incident"),
-        pytest.param([TurnEnd.INCIDENT, *[TurnEnd.GOOD] * 4], id="past incident"),
-    ],
-)
+@cases("ends", {
+    "no incident": ([TurnEnd.GOOD],),
+    "past incident": ([TurnEnd.INCIDENT, *[TurnEnd.GOOD] * 4],),
+})  # fmt: skip
 def test_shortened_delay_applies_immediately(ends: list[TurnEnd]) -> None:
     host = Host(HostRecord(pace(60.0)))
     for end in ends:
@@ -358,25 +263,14 @@ def test_shortened_delay_applies_immediately(ends: list[TurnEnd]) -> None:
     assert ready_at(host.record, host.now, pace=pace(2.0)) == host.now + 2
 
 
-@pytest.mark.parametrize(
-    ("end", "details", "change"),
-    [
-        pytest.param(TurnEnd.INCIDENT, {}, {}, id="incident is not counted twice"),
-        pytest.param(
-            TurnEnd.INCIDENT,
-            {"retry_after": 500.0},
-            {"blocked_until": NOW + 501},
-            id="its Retry-After applies",
-        ),
-        pytest.param(
-            TurnEnd.INCIDENT,
-            {"retry_after": 5.0},
-            {},
-            id="shorter Retry-After is ignored",
-        ),
-        pytest.param(TurnEnd.GOOD, {}, {}, id="good response does not open the host"),
-    ],
-)
+@cases("end details change", {
+    "incident is not counted twice": (TurnEnd.INCIDENT, {}, {}),
+    "its Retry-After applies": (
+        TurnEnd.INCIDENT, {"retry_after": 500.0}, {"blocked_until": NOW + 501},
+    ),
+    "shorter Retry-After is ignored": (TurnEnd.INCIDENT, {"retry_after": 5.0}, {}),
+    "good response does not open the host": (TurnEnd.GOOD, {}, {}),
+})  # fmt: skip
 def test_response_to_a_request_started_before_the_incident(
     end: TurnEnd, details: dict[str, float], change: dict[str, Any]
 ) -> None:
@@ -391,79 +285,41 @@ def test_response_to_a_request_started_before_the_incident(
     assert host.record == before._replace(turns=(), ended_at=host.now, **change)
 
 
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        pytest.param({}, HostState.OPEN, id="nothing known"),
-        pytest.param(
-            {"back_off": 60.0, "blocked_until": NOW + 0.5},
-            HostState.BLOCKED,
-            id="block",
-        ),
-        pytest.param(
-            {"back_off": 60.0, "blocked_until": NOW},
-            HostState.PROBING,
-            id="block is over",
-        ),
-        pytest.param({"blocked_until": NOW}, HostState.OPEN, id="good response since"),
-        pytest.param(
-            {"blocked_until": NOW + 0.5}, HostState.BLOCKED, id="late Retry-After"
-        ),
-    ],
-)
+@cases("fields expected", {
+    "nothing known": ({}, HostState.OPEN),
+    "block": ({"back_off": 60.0, "blocked_until": NOW + 0.5}, HostState.BLOCKED),
+    "block is over": ({"back_off": 60.0, "blocked_until": NOW}, HostState.PROBING),
+    "good response since": ({"blocked_until": NOW}, HostState.OPEN),
+    "late Retry-After": ({"blocked_until": NOW + 0.5}, HostState.BLOCKED),
+})  # fmt: skip
 def test_state_of_host(fields: dict[str, float], expected: HostState) -> None:
     assert host_state(HostRecord(pace(), **fields), NOW) is expected
 
 
-@pytest.mark.parametrize(
-    ("fields", "change", "count"),
-    [
-        pytest.param({}, {}, 0, id="no open turns"),
-        pytest.param({"turns": (NOW - 299.5,)}, {}, 0, id="almost overdue"),
-        pytest.param(
-            {"turns": (NOW - 300,)},
-            {"turns": (), "ended_at": NOW},
-            1,
-            id="just overdue",
-        ),
-        pytest.param(
-            {"turns": (NOW - 350, NOW - 340, NOW)},
-            {"turns": (NOW,), "ended_at": NOW - 40},
-            2,
-            id="two of three are overdue",
-        ),
-        pytest.param(
-            {"turns": (NOW - 350,), "ended_at": NOW - 1},
-            {"turns": ()},
-            1,
-            id="another request ended later",
-        ),
-        pytest.param(
-            {"fetch_began_at": NOW - 301, "turns": (NOW,)},
-            {"fetch_began_at": NEVER, "ended_at": NOW - 1},
-            1,
-            id="robots.txt fetch is overdue",
-        ),
-        pytest.param(
-            {"blocked_until": NOW - 3_599, "slowed_delay": 4.0},
-            {},
-            0,
-            id="incident still matters",
-        ),
-        pytest.param(
-            {"blocked_until": NOW - 3_600, "slowed_delay": 4.0},
-            {"blocked_until": NEVER, "slowed_delay": 0.0},
-            0,
-            id="incident is forgotten",
-        ),
-        pytest.param(
-            {"turns": (NOW - 3_900,)},
-            {"turns": ()},
-            1,
-            id="turn is overdue, host is forgotten",
-        ),
-    ],
-)
+@cases("fields change count", {
+    "no open turns": ({}, {}, 0),
+    "almost overdue": ({"turns": (NOW - 299.5,)}, {}, 0),
+    "just overdue": ({"turns": (NOW - 300,)}, {"turns": (), "ended_at": NOW}, 1),
+    "two of three are overdue": (
+        {"turns": (NOW - 350, NOW - 340, NOW)}, {"turns": (NOW,), "ended_at": NOW - 40},
+        2,
+    ),
+    "another request ended later": (
+        {"turns": (NOW - 350,), "ended_at": NOW - 1}, {"turns": ()}, 1,
+    ),
+    "robots.txt fetch is overdue": (
+        {"fetch_began_at": NOW - 301, "turns": (NOW,)},
+        {"fetch_began_at": NEVER, "ended_at": NOW - 1}, 1,
+    ),
+    "incident still matters": (
+        {"blocked_until": NOW - 3_599, "slowed_delay": 4.0}, {}, 0,
+    ),
+    "incident is forgotten": (
+        {"blocked_until": NOW - 3_600, "slowed_delay": 4.0},
+        {"blocked_until": NEVER, "slowed_delay": 0.0}, 0,
+    ),
+    "turn is overdue, host is forgotten": ({"turns": (NOW - 3_900,)}, {"turns": ()}, 1),
+})  # fmt: skip
 def test_passing_time_ends_overdue_turns_and_old_incidents(
     fields: dict[str, Any], change: dict[str, Any], count: int
 ) -> None:
@@ -489,31 +345,16 @@ def test_delay_runs_from_the_actual_end_of_an_overdue_turn(
     assert record_after == record._replace(ended_at=NOW + 400)
 
 
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        pytest.param({}, NEVER, id="nothing known: immediately"),
-        pytest.param({"ended_at": NOW}, 3_600.0, id="max_delay after the last end"),
-        pytest.param(
-            {"turns": (NOW,)}, 3_900.0, id="open turn has to become overdue first"
-        ),
-        pytest.param(
-            {"fetch_began_at": NOW},
-            3_900.0,
-            id="open fetch has to become overdue first",
-        ),
-        pytest.param(
-            {"ended_at": NOW, "blocked_until": NOW + 60},
-            60 + INCIDENT_MEMORY,
-            id="incident",
-        ),
-        pytest.param(
-            {"ended_at": NOW, "queue": ((1, NOW + 9_000), (2, NOW + 8_000))},
-            9_000,
-            id="processes are still waiting",
-        ),
-    ],
-)
+@cases("fields expected", {
+    "nothing known: immediately": ({}, NEVER),
+    "max_delay after the last end": ({"ended_at": NOW}, 3_600.0),
+    "open turn has to become overdue first": ({"turns": (NOW,)}, 3_900.0),
+    "open fetch has to become overdue first": ({"fetch_began_at": NOW}, 3_900.0),
+    "incident": ({"ended_at": NOW, "blocked_until": NOW + 60}, 60 + INCIDENT_MEMORY),
+    "processes are still waiting": (
+        {"ended_at": NOW, "queue": ((1, NOW + 9_000), (2, NOW + 8_000))}, 9_000,
+    ),
+})  # fmt: skip
 def test_forget_at(fields: dict[str, Any], expected: float) -> None:
     assert forget_at(HostRecord(pace(), **fields)) - NOW == expected
 
@@ -522,68 +363,38 @@ TWO = pace(2.0)
 ME, HER, HIM = 1, 2, 3
 
 
-@pytest.mark.parametrize(
-    ("fields", "seconds", "queue"),
-    [
-        pytest.param({}, None, [], id="nothing known: starts"),
-        pytest.param(
-            {"ended_at": NOW - 2, "queue": ((ME, NOW + 0.1), (HER, NOW + 2))},
-            None,
-            [HER],
-            id="first in the queue: starts and leaves it",
-        ),
-        pytest.param({"ended_at": NOW - 1}, 1.0, [ME], id="delay pending: joins"),
-        pytest.param({"turns": (NOW,)}, 2.0, [ME], id="turn is open: joins"),
-        pytest.param(
-            {"queue": ((HER, NOW + 0.1),)},
-            2.0,
-            [HER, ME],
-            id="ready, but another is first: a delay later",
-        ),
-        pytest.param(
-            {"ended_at": NOW - 1, "queue": ((HER, NOW + 2), (HIM, NOW + 4))},
-            5.0,
-            [HER, HIM, ME],
-            id="two are ahead: two delays later",
-        ),
-        pytest.param(
-            {"queue": ((HER, NOW + 2), (ME, NOW + 4), (HIM, NOW + 6))},
-            2.0,
-            [HER, ME, HIM],
-            id="tries again: keeps its place",
-        ),
-        pytest.param(
-            {"queue": ((HER, NOW), (HIM, NOW - 1))},
-            None,
-            [],
-            id="those ahead are late: starts",
-        ),
-        pytest.param(
-            {"ended_at": NOW, "queue": ((ME, NOW), (HER, NOW + 3))},
-            4.0,
-            [HER, ME],
-            id="is late: joins at the end",
-        ),
-        pytest.param(
-            {"queue": ((HER, NOW + 3),), "slowed_delay": 5.0},
-            5.0,
-            [HER, ME],
-            id="slowed down: a longer delay later",
-        ),
-        pytest.param(
-            {"queue": ((HER, NOW + 3),), "turn_seconds": 4.0},
-            6.0,
-            [HER, ME],
-            id="turns take time: later by that",
-        ),
-        pytest.param(
-            {"queue": tuple((number, NOW + 9) for number in range(10, 50))},
-            60.0,
-            [*range(10, 50), ME],
-            id="many are ahead, perhaps dead: a minute later",
-        ),
-    ],
-)
+@cases("fields seconds queue", {
+    "nothing known: starts": ({}, None, []),
+    "first in the queue: starts and leaves it": (
+        {"ended_at": NOW - 2, "queue": ((ME, NOW + 0.1), (HER, NOW + 2))}, None, [HER],
+    ),
+    "delay pending: joins": ({"ended_at": NOW - 1}, 1.0, [ME]),
+    "turn is open: joins": ({"turns": (NOW,)}, 2.0, [ME]),
+    "ready, but another is first: a delay later": (
+        {"queue": ((HER, NOW + 0.1),)}, 2.0, [HER, ME],
+    ),
+    "two are ahead: two delays later": (
+        {"ended_at": NOW - 1, "queue": ((HER, NOW + 2), (HIM, NOW + 4))}, 5.0,
+        [HER, HIM, ME],
+    ),
+    "tries again: keeps its place": (
+        {"queue": ((HER, NOW + 2), (ME, NOW + 4), (HIM, NOW + 6))}, 2.0, [HER, ME, HIM],
+    ),
+    "those ahead are late: starts": ({"queue": ((HER, NOW), (HIM, NOW - 1))}, None, []),
+    "is late: joins at the end": (
+        {"ended_at": NOW, "queue": ((ME, NOW), (HER, NOW + 3))}, 4.0, [HER, ME],
+    ),
+    "slowed down: a longer delay later": (
+        {"queue": ((HER, NOW + 3),), "slowed_delay": 5.0}, 5.0, [HER, ME],
+    ),
+    "turns take time: later by that": (
+        {"queue": ((HER, NOW + 3),), "turn_seconds": 4.0}, 6.0, [HER, ME],
+    ),
+    "many are ahead, perhaps dead: a minute later": (
+        {"queue": tuple((number, NOW + 9) for number in range(10, 50))}, 60.0,
+        [*range(10, 50), ME],
+    ),
+})  # fmt: skip
 def test_attempt_of_one_of_several_processes(
     fields: dict[str, Any], seconds: float | None, queue: list[int]
 ) -> None:
@@ -603,15 +414,12 @@ def test_attempt_of_one_of_several_processes(
         assert record._replace(queue=before.queue) == before
 
 
-@pytest.mark.parametrize(
-    ("queue", "is_written"),
-    [
-        pytest.param(((ME, NOW + 2.6),), False, id="place is kept long enough"),
-        pytest.param(((ME, NOW + 2.4),), True, id="place would be lost soon"),
-        pytest.param(((ME, NOW + 3.6),), True, id="place is kept for too long"),
-        pytest.param(((HER, NOW + 3.0),), True, id="has no place"),
-    ],
-)
+@cases("queue is_written", {
+    "place is kept long enough": (((ME, NOW + 2.6),), False),
+    "place would be lost soon": (((ME, NOW + 2.4),), True),
+    "place is kept for too long": (((ME, NOW + 3.6),), True),
+    "has no place": (((HER, NOW + 3.0),), True),
+})  # fmt: skip
 def test_wait_that_changes_nothing_returns_the_same_record(
     queue: tuple[tuple[int, float], ...], *, is_written: bool
 ) -> None:
@@ -630,15 +438,12 @@ def test_robots_txt_fetch_goes_ahead_of_pages_that_waited_longer() -> None:
     assert (wait, [process for process, _ in record.queue]) == (2.0, [ME, HER])
 
 
-@pytest.mark.parametrize(
-    ("expected_before", "took", "expected"),
-    [
-        pytest.param(0.0, 0.5, 0.5, id="first turn"),
-        pytest.param(0.0, 120.0, 2.0, id="first turn is long: at most a delay"),
-        pytest.param(4.0, 1.0, 1.0, id="shorter"),
-        pytest.param(4.0, 120.0, 4.2, id="longer: grows slowly"),
-    ],
-)
+@cases("expected_before took expected", {
+    "first turn": (0.0, 0.5, 0.5),
+    "first turn is long: at most a delay": (0.0, 120.0, 2.0),
+    "shorter": (4.0, 1.0, 1.0),
+    "longer: grows slowly": (4.0, 120.0, 4.2),
+})  # fmt: skip
 def test_expected_duration_of_a_turn_stays_near_the_minimum(
     expected_before: float, took: float, expected: float
 ) -> None:

@@ -118,16 +118,6 @@ async def test_blocked_hosts_are_evicted_last(
     assert len(ledger._records) == 100
 
 
-async def test_hosts_with_an_open_turn_are_kept_above_max_hosts(
-    ledger: LocalLedger,
-) -> None:
-    hosts = [f"{number}.example" for number in range(20)]
-    for host in hosts:
-        await get_grant(ledger, host)
-
-    assert [ledger.peek(host, ONE).under_way for host in hosts] == [1] * 20
-
-
 @pytest.mark.parametrize("max_hosts", [0, -1])
 async def test_max_hosts_below_one_raises(max_hosts: int) -> None:
     with pytest.raises(ValueError, match=re.escape(f"1 or more, got {max_hosts}")):

@@ -11,6 +11,7 @@ from robotsgate.politeness._host_record import (
     decode,
     encode,
 )
+from tests.tables import cases
 
 from .builders import NOW, pace
 
@@ -48,19 +49,16 @@ def test_record_is_decoded_as_it_was(record: HostRecord) -> None:
     assert decode(encode(record, NOW)) == (NOW, record)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        pytest.param(b"", id="nothing"),
-        pytest.param(b"1 2 3", id="text"),
-        pytest.param(b"\x02" + encode(FULL, NOW)[1:], id="another version"),
-        pytest.param(encode(FULL, NOW)[:-1], id="the last byte is missing"),
-        pytest.param(encode(FULL, NOW)[:-1] + b"x", id="a byte has changed"),
-        pytest.param(framed(), id="no numbers"),
-        pytest.param(framed(*[1.0] * 14), id="too few numbers"),
-        pytest.param(framed(*[1.0] * 17), id="half a place in the queue"),
-        pytest.param(framed(*[1.0] * 14, float("inf")), id="endless turns"),
-    ],
-)
+@cases("data", {
+    "nothing": (b"",),
+    "text": (b"1 2 3",),
+    "another version": (b"\x02" + encode(FULL, NOW)[1:],),
+    "the last byte is missing": (encode(FULL, NOW)[:-1],),
+    "a byte has changed": (encode(FULL, NOW)[:-1] + b"x",),
+    "no numbers": (framed(),),
+    "too few numbers": (framed(*[1.0] * 14),),
+    "half a place in the queue": (framed(*[1.0] * 17),),
+    "endless turns": (framed(*[1.0] * 14, float("inf")),),
+})  # fmt: skip
 def test_other_bytes_are_refused(data: bytes) -> None:
     assert decode(data) is None

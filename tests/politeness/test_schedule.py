@@ -76,18 +76,6 @@ async def test_urls_are_returned_as_their_hosts_become_ready() -> None:
     assert others == list(zip([1, 5, 9], OTHER_PAGES, strict=True))
 
 
-async def test_urls_can_be_fetched_inside_the_loop() -> None:
-    crawl = Crawl()
-
-    async def work() -> None:
-        async for url, turn in crawl.gate.schedule(PAGES):
-            await enter(crawl, url, turn, 3.0)
-
-    await crawl.run(100, work)
-
-    assert crawl.times == pytest.approx([DELAY, 2 * DELAY + 3, 3 * DELAY + 6])
-
-
 async def test_turn_not_entered_within_a_second_is_given_back() -> None:
     crawl = Crawl()
     await crawl.warm_up()
@@ -183,43 +171,6 @@ async def test_endless_source_is_read_only_one_window_ahead() -> None:
     assert len(read) == 6
 
 
-async def test_source_can_wait_for_links_from_earlier_pages() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-    send, receive = anyio.create_memory_object_stream[str](5)
-    send.send_nowait(PAGES[0])
-
-    async def work() -> None:
-        async for url, turn in crawl.gate.schedule(receive):
-            await enter(crawl, url, turn)
-            if url == PAGES[2]:
-                send.close()
-            else:
-                send.send_nowait(PAGES[PAGES.index(str(url)) + 1])
-
-    await crawl.run(100, work)
-    receive.close()
-
-    assert [url for _, url in crawl.starts] == PAGES
-
-
-async def test_error_in_the_source_is_raised_after_its_earlier_urls() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-
-    async def broken() -> AsyncIterator[str]:
-        yield PUBLIC
-        raise KeyError("broken")
-
-    async def work() -> None:
-        with pytest.raises(KeyError, match="broken"):
-            await crawl_one_by_one(crawl, broken())
-
-    await crawl.run(100, work)
-
-    assert len(crawl.starts) == 1
-
-
 async def crawl_one_by_one(crawl: Crawl, urls: Any) -> None:  # noqa: ANN401 (schedule's)
     async for url, turn in crawl.gate.schedule(urls):
         await enter(crawl, url, turn)
@@ -228,19 +179,6 @@ async def crawl_one_by_one(crawl: Crawl, urls: Any) -> None:  # noqa: ANN401 (sc
 async def test_value_that_is_not_a_url_raises() -> None:
     with pytest.raises(InvalidURLError):
         await crawl_one_by_one(Crawl(), [None])
-
-
-async def test_closing_a_schedule_gives_its_last_turn_back() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-    schedule = crawl.gate.schedule(PAGES)
-    await anext(schedule)
-
-    await schedule.aclose()
-
-    await crawl.visit(patience=0)
-    with pytest.raises(StopAsyncIteration):
-        await anext(schedule)
 
 
 async def test_closing_the_gate_ends_the_wait() -> None:
@@ -323,26 +261,6 @@ def sites(count: int) -> list[str]:
     return [f"https://site{number}.example/" for number in range(count)]
 
 
-async def test_each_worker_of_a_shared_schedule_makes_one_request_at_a_time() -> None:
-    crawl = Crawl()
-    max_at_once = 0
-
-    async def count_requests(schedule: TurnSchedule) -> None:
-        nonlocal max_at_once
-        async for url, turn in schedule:
-            async with turn:
-                crawl.starts.append((crawl.seconds, str(url)))
-                max_at_once = max(max_at_once, crawl.gate.stats.under_way)
-                await crawl.clock.wait(1)
-
-    schedule = crawl.gate.schedule(sites(30))
-    await crawl.run(100, *[partial(count_requests, schedule)] * 3)
-
-    assert sorted(url for _, url in crawl.starts) == sorted(sites(30))
-    assert max_at_once == 3
-    assert crawl.times[-1] == pytest.approx(1 + 9, abs=0.1)
-
-
 async def test_host_with_a_long_delay_does_not_delay_other_hosts() -> None:
     crawl = Crawl()
     crawl.serve(crawl_delay=3_600)
@@ -411,25 +329,6 @@ async def first_of(crawl: Crawl, schedule: TurnSchedule) -> ScheduledTurn:
     return scheduled[0]
 
 
-async def test_cancelled_worker_leaves_its_wake_up_to_another() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-    await crawl.visit()
-    schedule = crawl.gate.schedule(PAGES[:1])
-
-    async with anyio.create_task_group() as tasks:
-        with anyio.CancelScope() as scope:
-            async with anyio.create_task_group() as impatient:
-                impatient.start_soon(worker, crawl, schedule)
-                await let_others_run()
-                tasks.start_soon(worker, crawl, schedule)
-                await let_others_run()
-                scope.cancel()
-        await crawl.clock.pass_time(DELAY + 1)
-
-    assert crawl.times == [3_600, 3_600 + DELAY]
-
-
 async def test_error_in_the_source_is_raised_in_one_worker() -> None:
     crawl = Crawl()
 
@@ -452,20 +351,6 @@ async def test_error_in_the_source_is_raised_in_one_worker() -> None:
 
 
 # --- Found by adversarial testing ---------------------------------------------------
-
-
-async def test_turn_dropped_before_it_is_entered_is_given_back() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-    schedule = crawl.gate.schedule(PAGES[:2])
-
-    async def leave() -> None:
-        async for _ in schedule:
-            return
-
-    await end_within(crawl, 1_000, leave, partial(worker, crawl, schedule))
-
-    assert crawl.times == [3_600 + DELAY]
 
 
 async def test_host_that_left_the_schedule_does_not_return_at_its_old_time() -> None:
@@ -492,48 +377,6 @@ async def test_host_that_left_the_schedule_does_not_return_at_its_old_time() -> 
     assert [url[-1] for _, url in crawl.starts] == list("012345")
 
 
-async def test_concurrent_turns_of_a_host_return_each_url_once() -> None:
-    crawl = Crawl(default_delay=0.0, max_concurrent_per_host=4)
-    crawl.site.serve(ORIGIN)
-    await crawl.warm_up()
-    todo = [f"{ORIGIN}/{number}" for number in range(40)]
-    urls, under_way, max_at_once = sorted(todo), 0, 0
-
-    async def next_url(_host: str) -> str | None:
-        nonlocal under_way, max_at_once
-        under_way += 1
-        max_at_once = max(max_at_once, under_way)
-        await crawl.clock.wait(0.01)
-        under_way -= 1
-        return todo.pop() if todo else None
-
-    schedule = crawl.gate.schedule_hosts(["example.com"], next_url)
-    seconds = (0.03 * number % 0.1 for number in count())
-
-    async def work() -> None:
-        async for url, turn in schedule:
-            await enter(crawl, url, turn, next(seconds))
-
-    assert await end_within(crawl, 1_000, work, work, work)
-    assert sorted(url for _, url in crawl.starts) == urls
-    assert max_at_once == 1
-
-
-async def test_hosts_whose_robots_txt_was_fetched_elsewhere_are_crawled(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(_turns, "_MOST_HOSTS_AHEAD", 5)
-    crawl = Crawl()
-    schedule = crawl.gate.schedule(sites(30))
-
-    async def fetch_all() -> None:
-        for site in sites(30):
-            await crawl.checker.can_fetch(AGENT, site)
-
-    assert await end_within(crawl, 100, partial(worker, crawl, schedule), fetch_all)
-    assert len(crawl.starts) == 30
-
-
 async def test_slow_hosts_do_not_use_up_the_limit_on_hosts_ahead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -545,36 +388,6 @@ async def test_slow_hosts_do_not_use_up_the_limit_on_hosts_ahead(
     await work_for(crawl, 600, crawl.gate.schedule(sites(40)))
 
     assert len(crawl.starts) == 20
-
-
-async def test_evicted_robots_txt_is_not_fetched_again_for_a_turn() -> None:
-    crawl = Crawl()
-    checker = checker_of(crawl.site, clock=crawl.clock, max_origins=4)
-    crawl.gate = PolitenessGate(checker, AGENT)
-    schedule = crawl.gate.schedule(sites(50))
-
-    assert await end_within(crawl, 600, *[partial(worker, crawl, schedule)] * 4)
-    assert len(crawl.site.requests) == len(crawl.starts) == 50
-
-
-async def test_turn_is_granted_even_if_robots_txt_expires_during_the_delay() -> None:
-    crawl = Crawl()
-    crawl.serve(crawl_delay=3_600, headers={"Cache-Control": "no-store"})
-
-    await work_for(crawl, 20_000, crawl.gate.schedule([PUBLIC]))
-
-    assert crawl.times == [3_600]
-
-
-async def test_host_that_is_ready_within_the_patience_is_not_skipped() -> None:
-    crawl = Crawl()
-    urls = Urls(crawl, *PAGES)
-    schedule = crawl.gate.schedule_hosts(urls.urls, urls.next_url, patience=15)
-
-    await crawl.run(100, partial(worker, crawl, schedule, 0.0))
-
-    assert crawl.events == []
-    assert len(crawl.starts) == 3
 
 
 async def test_source_is_read_further_once_late_urls_have_been_skipped() -> None:
@@ -629,20 +442,6 @@ async def test_schedule_closed_while_turns_begin_keeps_no_turn(
     assert caplog.records == []
 
 
-async def test_turn_lost_after_being_entered_does_not_keep_the_schedule_open() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-    schedule = crawl.gate.schedule(PAGES[:1])
-
-    async def work() -> None:
-        async for scheduled in schedule:
-            await scheduled.turn.__aenter__()
-            del scheduled
-            gc.collect()
-
-    assert await end_within(crawl, 1_000, work)
-
-
 async def test_listener_can_add_urls() -> None:
     crawl = Crawl()
     crawl.serve(crawl_delay=3_600)
@@ -662,6 +461,55 @@ async def test_listener_can_add_urls() -> None:
     schedule = crawl.gate.schedule((f"{ORIGIN}/{n}" for n in count()), window=5)
     await work_for(crawl, 100, schedule)
     assert [url for _, url in crawl.starts] == [OTHER_PAGES[0]]
+
+
+async def test_turn_is_granted_even_if_robots_txt_expires_during_the_delay() -> None:
+    crawl = Crawl()
+    crawl.serve(crawl_delay=3_600, headers={"Cache-Control": "no-store"})
+
+    await work_for(crawl, 20_000, crawl.gate.schedule([PUBLIC]))
+
+    assert crawl.times == [3_600]
+
+
+async def test_cancelled_worker_leaves_its_wake_up_to_another() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    await crawl.visit()
+    schedule = crawl.gate.schedule(PAGES[:1])
+
+    async with anyio.create_task_group() as tasks:
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as impatient:
+                impatient.start_soon(worker, crawl, schedule)
+                await let_others_run()
+                tasks.start_soon(worker, crawl, schedule)
+                await let_others_run()
+                scope.cancel()
+        await crawl.clock.pass_time(DELAY + 1)
+
+    assert crawl.times == [3_600, 3_600 + DELAY]
+
+
+async def test_host_that_reappears_during_its_lookup_is_looked_up_again() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    send, receive = anyio.create_memory_object_stream[str](5)
+    send.send_nowait("example.com")
+    answers: list[str | None] = [None, PUBLIC]
+
+    async def next_url(host: str) -> str | None:
+        if len(answers) == 2:
+            send.send_nowait(host)
+            send.close()
+        await let_others_run()
+        return answers.pop(0) if answers else None
+
+    schedule = crawl.gate.schedule_hosts(receive, next_url)
+    await crawl.run(100, partial(worker, crawl, schedule))
+    receive.close()
+
+    assert [url for _, url in crawl.starts] == [PUBLIC]
 
 
 # --- Patience -----------------------------------------------------------------------
@@ -684,17 +532,6 @@ async def test_urls_that_would_exceed_the_patience_are_skipped() -> None:
     assert all(isinstance(event.error, TurnNotInTimeError) for event in skipped(crawl))
 
 
-async def test_urls_of_a_host_with_a_long_delay_are_skipped() -> None:
-    crawl = Crawl()
-    crawl.serve(crawl_delay=3_600)
-
-    schedule = crawl.gate.schedule(PAGES, patience=60)
-    await crawl.run(10, partial(worker, crawl, schedule))
-
-    assert sorted(event.url for event in skipped(crawl)) == PAGES
-    assert crawl.starts == []
-
-
 async def test_urls_of_a_host_blocked_before_the_crawl_are_skipped() -> None:
     crawl = Crawl()
     await crawl.warm_up()
@@ -706,23 +543,6 @@ async def test_urls_of_a_host_blocked_before_the_crawl_are_skipped() -> None:
     await crawl.run(10, partial(worker, crawl, schedule))
 
     assert [event.url for event in skipped(crawl)] == [PAGES[1], PAGES[0]]
-
-
-async def test_urls_of_a_host_blocked_during_the_crawl_are_skipped() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-    schedule = crawl.gate.schedule(PAGES, patience=60)
-
-    async def work() -> None:
-        async for _, turn in schedule:
-            async with turn:
-                turn.report(status=429, retry_after="3600")
-
-    await crawl.run(100, work)
-
-    assert [event.url for event in skipped(crawl)] == PAGES[:0:-1]
-    retry_at = crawl.clock.now() - 100 + 3_600
-    assert all((event.ready_at or 0) >= retry_at for event in skipped(crawl))
 
 
 async def test_urls_of_an_unreachable_origin_are_skipped_with_the_retry_time() -> None:
@@ -847,27 +667,6 @@ async def test_frontier_is_called_when_a_host_is_ready() -> None:
     assert [time for time, _ in frontier.calls] == [*times, 3_639]
 
 
-async def test_host_that_reappears_during_its_lookup_is_looked_up_again() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-    send, receive = anyio.create_memory_object_stream[str](5)
-    send.send_nowait("example.com")
-    answers: list[str | None] = [None, PUBLIC]
-
-    async def next_url(host: str) -> str | None:
-        if len(answers) == 2:
-            send.send_nowait(host)
-            send.close()
-        await let_others_run()
-        return answers.pop(0) if answers else None
-
-    schedule = crawl.gate.schedule_hosts(receive, next_url)
-    await crawl.run(100, partial(worker, crawl, schedule))
-    receive.close()
-
-    assert [url for _, url in crawl.starts] == [PUBLIC]
-
-
 async def test_url_on_another_host_ends_the_schedule() -> None:
     crawl = Crawl()
     schedule = crawl.gate.schedule_hosts(["example.com"], lambda _: "http://other/")
@@ -893,24 +692,6 @@ async def test_host_blocked_beyond_the_patience_leaves_the_schedule() -> None:
     assert event.ready_at >= crawl.clock.now() - 100 + 3_600
     assert crawl.starts[1:] == [(3_601, "https://other.example/")]
     assert frontier.urls["example.com"] == PAGES
-
-
-async def test_hosts_are_read_only_until_the_window_is_full() -> None:
-    crawl = Crawl()
-    read: list[int] = []
-
-    def hosts() -> Iterator[str]:
-        for number in count():
-            read.append(number)
-            yield f"site{number}.example"
-
-    schedule = crawl.gate.schedule_hosts(
-        hosts(), lambda host: f"https://{host}/", window=5
-    )
-    await first_of(crawl, schedule)
-
-    assert len(read) == 5
-    await schedule.aclose()
 
 
 @pytest.mark.parametrize(("hosts", "next_url", "error"), [

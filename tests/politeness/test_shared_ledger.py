@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.anyio
 
-_TIMEOUT_SECONDS = 20.0
-
 
 class FaultyStore(MemoryStore):
     """A store in memory that can fail, hang, and lose replies.
@@ -50,7 +48,6 @@ class FaultyStore(MemoryStore):
         loses_replies: whether an update fails after it has been written.
         applies_twice: whether `change` is applied again after it has been written.
         is_back_event: if set, updates wait for this event.
-        on_written: called as the last step of an update.
     """
 
     def __init__(self) -> None:
@@ -60,7 +57,6 @@ class FaultyStore(MemoryStore):
         self.loses_replies = False
         self.applies_twice = False
         self.is_back_event: anyio.Event | None = None
-        self.on_written: Callable[[], object] | None = None
 
     async def update(self, key: str, change: Change) -> None:
         self.updates += key != HOST_PREFIX
@@ -74,8 +70,6 @@ class FaultyStore(MemoryStore):
         await anyio.lowlevel.checkpoint()
         if self.loses_replies:
             raise StoreError("connection lost")
-        if self.on_written is not None:
-            self.on_written()
 
 
 class Fleet:
@@ -131,20 +125,6 @@ class TestSharedLedger(LedgerContract):
 
 
 class TestFleet:
-    async def test_turn_of_one_process_makes_the_others_wait(
-        self, fleet: Fleet
-    ) -> None:
-        async with fleet.ledger() as one, fleet.ledger() as other:
-            grant = await get_grant(one)
-            fleet.clock.advance(10)
-            during = await wait_seconds(other)
-            await one.end(grant, TurnEnd.GOOD)
-            after = await wait_seconds(other)
-            fleet.clock.advance(2.01)
-            await get_grant(other)
-
-        assert (during, after) == pytest.approx((2.0, 2.0), abs=0.01)
-
     async def test_status_blocks_the_host_for_all_and_a_failure_only_here(
         self, fleet: Fleet
     ) -> None:
@@ -163,35 +143,6 @@ class TestFleet:
 
             assert other.peek(HOST, ONE).state is HostState.BLOCKED
             assert 480 < other.peek(HOST, ONE).wait_seconds < 550
-
-    async def test_good_response_of_one_process_ends_the_probing_of_all(
-        self, fleet: Fleet
-    ) -> None:
-        async with fleet.ledger() as one, fleet.ledger() as other:
-            await one.end(await get_grant(one), TurnEnd.INCIDENT, retry_after=10.0)
-            assert isinstance(await other.start(HOST, ONE), Wait)
-            fleet.clock.advance(20)
-            probing = other.peek(HOST, ONE).state
-            await request_page(other)
-
-            assert (probing, other.peek(HOST, ONE).state) == (
-                HostState.PROBING,
-                HostState.OPEN,
-            )
-
-    async def test_turn_of_a_dead_process_ends_when_overdue(self, fleet: Fleet) -> None:
-        short = pace(2.0, max_turn_seconds=5.0)
-        async with fleet.ledger() as victim:
-            await get_grant(victim, pace=short)
-
-        async with fleet.ledger() as other:
-            fleet.clock.advance(4.0)
-            first = await other.start(HOST, short)
-            fleet.clock.advance(3.01)
-            second = await get_grant(other, pace=short)
-
-        assert isinstance(first, Wait)
-        assert second.overdue == 1
 
     async def test_record_expires_when_it_no_longer_matters(self, fleet: Fleet) -> None:
         async with fleet.ledger() as ledger:
@@ -276,14 +227,6 @@ class TestUpdates:
                 await ledger.end(answer, TurnEnd.GOOD)
 
         assert fleet.store.updates == 20
-
-    async def test_blocked_host_costs_no_updates(self, fleet: Fleet) -> None:
-        async with fleet.ledger() as ledger:
-            await ledger.end(await get_grant(ledger), TurnEnd.INCIDENT)
-            before = fleet.store.updates
-            await wait_seconds(ledger)
-
-        assert fleet.store.updates == before
 
     async def test_wait_that_changes_nothing_is_not_written(self, fleet: Fleet) -> None:
         async with fleet.ledger() as one, fleet.ledger() as other:
@@ -386,18 +329,6 @@ class TestWithoutStore:
             await fleet.clock.pass_time(30)
             await fleet.restart()
             await get_grant(other, pace=by_duration)
-
-    async def test_turn_that_began_alone_counts_once_the_store_is_back(
-        self, fleet: Fleet
-    ) -> None:
-        by_duration = pace(2.0, delay_factor=5.0)
-        async with fleet.ledger() as one, fleet.ledger() as other:
-            fleet.stop()
-            grant = await get_grant(one, pace=by_duration)
-            await fleet.restart()
-            await one.end(grant, TurnEnd.INCIDENT, retry_after=500.0)
-
-            assert 490 < await wait_seconds(other) < 550
 
     async def test_end_refused_for_one_host_does_not_prevent_the_return(
         self, fleet: Fleet
@@ -524,27 +455,6 @@ class TestCancellation:
                 scope.cancel()
 
         async with fleet.ledger() as other:
-            await get_grant(other)
-
-    async def test_start_cancelled_as_its_update_ends_leaves_no_turn_open(
-        self, fleet: Fleet
-    ) -> None:
-        async with fleet.ledger() as one, fleet.ledger() as other:
-            with anyio.CancelScope() as scope:
-                fleet.store.on_written = scope.cancel
-                await one.start(HOST, ONE)
-            fleet.store.on_written = None
-            await fleet.clock.pass_time(1.0)
-
-            assert scope.cancelled_caught
-            await get_grant(other)
-
-    async def test_lost_reply_leaves_no_turn_open(self, fleet: Fleet) -> None:
-        async with fleet.ledger() as one, fleet.ledger() as other:
-            fleet.store.loses_replies = True
-            await one.end(await get_grant(one), TurnEnd.UNUSED)
-            fleet.store.loses_replies = False
-            await fleet.clock.pass_time(1.0)
             await get_grant(other)
 
     async def test_change_that_is_applied_twice_starts_one_turn(
