@@ -1,12 +1,4 @@
-"""The tests of all stores and leases.
-
-Inherit from a contract, and add a fixture that returns a function for creating stores:
-
-    class TestMyStore(StoreContract):
-        @pytest.fixture
-        def make_store(self):
-            return MyStore
-"""
+"""The tests of all stores and leases."""
 
 from __future__ import annotations
 
@@ -59,31 +51,22 @@ async def keys_of(store: ListableStore) -> list[str]:
 
 @pytest.mark.anyio
 class StoreContract:
-    """The pytest tests that every `Store` must pass.
+    """The tests that every `Store` must pass; subclasses define `make_store`.
 
-    Inherit from this class, and define the `make_store` fixture. The tests run on every
-    installed event loop. If the store is an async context manager, each test enters it
-    in one task and closes it in another.
+    Attributes:
+        keeps_what_is_useless: whether expired bytes stay until they are purged.
     """
 
     keeps_what_is_useless: bool = True
-    """Whether expired bytes stay until they are purged.
-
-    Set this to `False` if the store deletes them itself.
-    """
 
     @pytest.fixture
     def make_store(self) -> Callable[[], Store]:
-        """A fixture that returns a function; each call creates an empty store."""
+        """A function; each call creates an empty store."""
         raise NotImplementedError
 
     @pytest.fixture
     def make_shared(self) -> Callable[[], Store]:
-        """A fixture that returns a function; each call creates a store.
-
-        All these stores share their content, which is empty when the test begins. If
-        you do not define this fixture, pytest skips the tests that need it.
-        """
+        """A function; all stores that it creates share their content."""
         pytest.skip("these stores do not share data")
 
     @pytest.fixture
@@ -244,19 +227,11 @@ async def _append_at_once(*stores: Store) -> None:
 
 @pytest.mark.anyio
 class LeaseContract:
-    """The pytest tests that every `FetchLease` must pass.
-
-    Inherit from this class, and define the `make_lease` fixture. The tests run on every
-    installed event loop.
-    """
+    """The tests that every `FetchLease` must pass; subclasses define `make_lease`."""
 
     @pytest.fixture
     def make_lease(self) -> Callable[[], Any]:
-        """A fixture that returns a function; each call creates a store with leases.
-
-        All stores in a test share their leases and bytes, which are empty when the test
-        begins.
-        """
+        """A function; all stores that it creates share their leases and bytes."""
         raise NotImplementedError
 
     @pytest.fixture

@@ -121,24 +121,6 @@ async def test_get_many_returns_the_keys_that_exist(path: Path) -> None:
         assert await store.get_many([]) == {}
 
 
-async def test_new_file_can_be_opened_by_several_stores_at_once(path: Path) -> None:
-    stores: list[SQLiteStore] = []
-
-    async def open_one() -> None:
-        stores.append(await anyio.to_thread.run_sync(SQLiteStore, path))
-
-    async with anyio.create_task_group() as tasks:
-        for _ in range(8):
-            tasks.start_soon(open_one)
-    for number, store in enumerate(stores):
-        await store.update(str(number), to(b""))
-    counts = [await store.count() for store in stores]
-    for store in stores:
-        await store.aclose()
-
-    assert counts == [8] * 8
-
-
 async def test_keys_and_purge_work_in_slices_so_that_others_can_write(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,27 +217,11 @@ def test_path_that_cannot_be_a_file_is_refused(path: str, message: str) -> None:
         SQLiteStore(path)
 
 
-async def test_empty_file_becomes_a_store(path: Path) -> None:
-    await anyio.Path(path).touch()
-
-    async with SQLiteStore(path) as store:
-        assert await store.count() == 0
-
-
 def test_max_bytes_below_one_mebibyte_raises(path: Path) -> None:
     with pytest.raises(ValueError, match="1048576 or more, got 1048575"):
         SQLiteStore(path, max_bytes=MEBIBYTE - 1)
 
     assert not path.exists()
-
-
-async def test_existing_store_that_cannot_be_written_is_refused(path: Path) -> None:
-    """The connection is read-only because tests may run as root."""
-    await SQLiteStore(path).aclose()
-    reading = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
-
-    with closing(reading), pytest.raises(sqlite3.OperationalError, match="readonly"):
-        sqlite._prepare(reading, str(path))
 
 
 @cases("read_only message", {
@@ -510,22 +476,6 @@ async def test_all_worker_threads_can_wait_for_the_store(path: Path) -> None:
 
 
 # --- other users of the file -------------------------------------------------------
-
-
-async def test_loop_runs_and_reads_succeed_while_the_file_is_locked(
-    path: Path,
-) -> None:
-    async with SQLiteStore(path) as store:
-        await store.update("before", to(b"1"))
-        with anyio.fail_after(TIMEOUT_SECONDS):
-            async with anyio.create_task_group() as tasks:
-                with locked(path):
-                    tasks.start_soon(store.update, "meanwhile", to(b"2"))
-                    await let_others_run()
-                    keys = await keys_of(store)
-
-        assert keys == ["before"]
-        assert await keys_of(store) == ["before", "meanwhile"]
 
 
 async def test_file_locked_for_too_long_raises_and_works_again_afterwards(
@@ -793,14 +743,3 @@ async def test_closing_waits_for_pending_updates(path: Path) -> None:
                 await let_others_run()
 
     assert execute_sql(path, "SELECT key FROM kept ORDER BY key") == [("a",), ("b",)]
-
-
-async def test_cancelling_the_block_closes_the_store(path: Path) -> None:
-    with anyio.CancelScope() as scope:
-        async with SQLiteStore(path) as store:
-            scope.cancel()
-            await anyio.lowlevel.checkpoint()
-
-    assert scope.cancelled_caught
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        store._writer.execute("SELECT 1")
