@@ -1,7 +1,6 @@
-"""A model-based simulation of crawlers, networks, stores and clocks.
+"""A simulation of crawlers, networks, stores and clocks.
 
-`scenario` makes a list of steps from a seed, with `answers` and `policies`;
-`simulation` runs them on a real checker, over `network` and `store`; after each step,
-`judge` reports what was wrong; `replay` shortens a failing list of steps;
-`sabotage` breaks the library to prove that the judge notices.
+`scenario` makes a list of steps from a seed; `simulation` runs them on a real checker
+over `network` and `store`, judges each step, and shortens a failing list of steps.
+The tables of tests/caching prove the rules that the judge applies.
 """

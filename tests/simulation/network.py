@@ -2,28 +2,95 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from typing import TYPE_CHECKING
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio.lowlevel
 import httpx
 
-from .answers import ANSWERS, End
-from .randomness import rng_for
+from robotsgate import Reason
+from robotsgate.caching._outcome import FailureKind, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
+    from robotsgate import Policy
     from robotsgate.testing import ManualClock
 
-    from .answers import Answer
-    from .judge import Judge
+    from .simulation import Judge
 
-_NOT_FOUND = next(answer for answer in ANSWERS if answer.name == "404")
+PATHS = ("/public", "/private", "/robots.txt")
 
-_UNWANTED = ("authorization", "cookie", "if-modified-since", "if-none-match", "range")
+_NO_GROUP = (True, Reason.NO_GROUP)
+_NO_RULE = (True, Reason.NO_MATCHING_RULE)
+_ALLOWED = (True, Reason.ALLOWED_BY_RULE)
+_DISALLOWED = (False, Reason.DISALLOWED_BY_RULE)
+
+RULEBOOKS = {
+    b"": (_NO_GROUP, _NO_GROUP),
+    b"User-agent: *\nDisallow: /\n": (_DISALLOWED, _DISALLOWED),
+    b"User-agent: *\nDisallow: /private\n": (_NO_RULE, _DISALLOWED),
+    b"User-agent: *\nDisallow: /\nAllow: /public\n": (_ALLOWED, _DISALLOWED),
+    b"user-agent: examplebot\ndisallow: /public\n": (_DISALLOWED, _NO_RULE),
+}
+"""robots.txt files with the decisions about the first two of `PATHS`."""
+
+
+class Answer(NamedTuple):
+    """How an origin answers until further notice.
+
+    A header value such as "@60" is the HTTP date 60 seconds after the request.
+    """
+
+    status: int = 404
+    body: bytes = b""
+    headers: tuple[tuple[str, str], ...] = ()
+    redirects: int = 0
+    error: type[httpx.TransportError] | None = None
+
+
+_GOOD = [Answer(200, body) for body in RULEBOOKS]
+_MISSING = [Answer(status) for status in (404, 410, 401, 403)]
+_NOT_FOUND = b"<html><title>Page Not Found</title>"
+_FAILING = [
+    *(Answer(status) for status in (429, 500, 503, 503, 600, 304, 407)),
+    *(Answer(status, _NOT_FOUND) for status in (500, 503)),
+    Answer(206, b"user-agent: *\ndisallow:\n"),
+]
+_DEAD = [
+    Answer(error=error)
+    for error in (httpx.ConnectError, httpx.ReadTimeout, httpx.RemoteProtocolError)
+]
+_ELSEWHERE = [
+    Answer(302, headers=(("location", "http://10.0.0.1/robots.txt"),)),  # refused
+    Answer(302, headers=(("location", "/robots.txt#again"),)),  # a loop
+]
+_KINDS = [_GOOD, _MISSING, _FAILING, _DEAD, _ELSEWHERE]
+_WEIGHTS = [12, 3, 6, 8, 1]
+
+_LIFETIMES = [
+    None,
+    *(("cache-control", value) for value in ("max-age=600", "no-store", "max-age=x")),
+    *(("expires", value) for value in ("@7200", "@-7200")),
+]
+_WAITS = [None, *(("retry-after", value) for value in ("120", "18000", "@3600"))]
+
+
+def random_answer(rng: Random) -> Answer:
+    """An answer with headers and redirects: mostly good answers and outages."""
+    kind = rng.choices(_KINDS, _WEIGHTS)[0]
+    answer = rng.choice(kind)
+    header = None
+    if kind in (_GOOD, _MISSING, _FAILING):
+        header = rng.choice(_WAITS if kind is _FAILING else _LIFETIMES)
+    hops = rng.choice([0, 0, 0, 0, 1, 6]) if kind in (_GOOD, _DEAD) else 0
+    headers = (header,) if header else answer.headers
+    return answer._replace(headers=headers, redirects=hops)
+
+
+def random_outage(rng: Random) -> Answer:
+    """An answer that often means unreachable."""
+    return rng.choice([*_DEAD, *_FAILING])
 
 
 @dataclass(eq=False)
@@ -33,147 +100,75 @@ class Attempt:
     host: str
     answer: Answer
     began_at: float
-    requested_at: float
     requests: int = 0
     is_over: bool = False
     headers: dict[str, str] = field(default_factory=dict)
+
+    def outcome(self, policy: Policy) -> Outcome:
+        """The outcome that the checker must see."""
+        answer = self.answer
+        location = answer.headers[0][1] if answer in _ELSEWHERE else ""
+        if answer.redirects > policy.max_redirects or "#" in location:
+            return Outcome(has_too_many_redirects=True, status=302)
+        if location:
+            return Outcome(failure=FailureKind.ADDRESS_REFUSED)
+        if answer.error:
+            return Outcome(failure=FailureKind.OTHER)
+        return Outcome(status=answer.status, headers=self.headers, body=answer.body)
 
 
 class SimulatedNetwork:
     """An httpx transport; each request moves the clock by `slowness` seconds."""
 
     def __init__(self, clock: ManualClock, judge: Judge) -> None:
-        self.gets = 0
-        self.redirected = 0
         self.salt: object = 0
         self.slowness = 0.0
+        self.answers: dict[str, Answer] = {}
         self._clock = clock
         self._judge = judge
-        self._answers: dict[str, Answer] = {}
-        self.attempts: dict[str, Attempt] = {}
-
-    def answer_with(self, host: str, answer: Answer) -> None:
-        """Set the answer of `host`; attempts in progress keep theirs."""
-        self._answers[host] = answer
+        self._attempts: dict[str, Attempt] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Return the response, or raise the network error."""
-        self.gets += 1
-        self._check_headers(request)
-        attempt = self._attempt_of(request)
+        attempt = self._attempt_of(request.url)
         attempt.requests += 1
-        attempt.requested_at = self._clock.now()
-        await self._take_time(attempt)
-        return self._response(attempt)
-
-    async def body_of(self, attempt: Attempt) -> AsyncIterator[bytes]:
-        """The body of the last response, in pieces."""
-        body = attempt.answer.body
-        half = len(body) // 2
-        await self._wait(attempt, "first half")
-        yield body[:half]
-        await self._wait(attempt, "second half")
-        if attempt.answer.end is End.BODY_BREAKS:
-            raise httpx.ReadError("the connection was lost")
-        yield body[half:]
-
-    def _check_headers(self, request: httpx.Request) -> None:
-        unwanted = [name for name in _UNWANTED if name in request.headers]
-        if unwanted or request.method != "GET":
-            self._judge.complain(f"a {request.method} request with {unwanted}")
-
-    def _attempt_of(self, request: httpx.Request) -> Attempt:
-        host = request.url.params.get("of")
-        if host is not None:
-            self.redirected += 1
-            return self.attempts[host]
-        host = request.url.host
-        before = self.attempts.get(host)
-        if before is not None and not before.is_over:
-            self._judge.complain(f"two fetches of {host} at once")
-        answer = self._answers.get(host, _NOT_FOUND)
-        now = self._clock.now()
-        attempt = Attempt(host=host, answer=answer, began_at=now, requested_at=now)
-        self.attempts[host] = attempt
-        self._judge.attempt_began(attempt)
-        return attempt
-
-    async def _take_time(self, attempt: Attempt) -> None:
-        await self._wait(attempt, "request")
-        if self.slowness:
-            self._clock.set(self._clock.now() + self.slowness)
-            self._judge.time_passed()
-
-    async def _wait(self, attempt: Attempt, what: str) -> None:
-        rng = rng_for(self.salt, attempt.host, attempt.requests, what)
+        requested_at = self._clock.now()
+        # The event loop decides the order of the tasks, so each draw has its own seed.
+        seed = f"{self.salt}/{attempt.host}/{attempt.requests}"
         try:
-            for _ in range(rng.randrange(4)):
+            for _ in range(Random(seed).randrange(4)):  # noqa: S311 (reproducible)
                 await anyio.lowlevel.checkpoint()
         except BaseException:
             attempt.is_over = True
-            self._judge.attempt_cancelled(attempt)
+            self._judge.complain(f"the fetch of {attempt.host} was cancelled")
             raise
+        self._clock.set(self._clock.now() + self.slowness)
+        return _response(attempt, requested_at)
 
-    def _response(self, attempt: Attempt) -> httpx.Response:
-        answer, end = attempt.answer, attempt.answer.end
-        if attempt.requests <= answer.redirects:
-            return httpx.Response(
-                (301, 302, 307, 308)[attempt.requests % 4],
-                headers={"location": self._next_location(attempt)},
-            )
-        if end in _ERRORS:
-            raise _error_for(end)
-        if end in _LOCATIONS:
-            return httpx.Response(302, headers=_LOCATIONS[end])
-        attempt.headers = {
-            name: self._value(value, attempt) for name, value in answer.headers
-        }
-        coding = {"content-encoding": answer.coding} if answer.coding else {}
-        return httpx.Response(
-            answer.status or 200,
-            headers=attempt.headers | coding,
-            stream=_Body(self, attempt),
-        )
-
-    def _next_location(self, attempt: Attempt) -> str:
-        answer, host = attempt.answer, attempt.host
-        url = "https://one.test/robots.txt" if answer.is_elsewhere else "/moved"
-        return f"{url}?of={host}&number={attempt.requests}"
-
-    def _value(self, value: str, attempt: Attempt) -> str:
-        if not value.startswith("@"):
-            return value
-        return formatdate(attempt.requested_at + float(value[1:]), usegmt=True)
+    def _attempt_of(self, url: httpx.URL) -> Attempt:
+        if url.params:  # after a redirect
+            return self._attempts[url.host]
+        before = self._attempts.get(url.host)
+        if before is not None and not before.is_over:
+            self._judge.complain(f"two fetches of {url.host} at once")
+        answer = self.answers.get(url.host, Answer())
+        attempt = Attempt(host=url.host, answer=answer, began_at=self._clock.now())
+        self._attempts[url.host] = attempt
+        self._judge.attempt_began(attempt)
+        return attempt
 
 
-class _Body(httpx.AsyncByteStream):
-    def __init__(self, network: SimulatedNetwork, attempt: Attempt) -> None:
-        self._network = network
-        self._attempt = attempt
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._network.body_of(self._attempt)
-
-
-_LOCATIONS: dict[End | None, dict[str, str]] = {
-    End.LOOP: {"location": "robots.txt#again", "set-cookie": "been=here; Path=/"},
-    End.NOWHERE: {},
-    End.SCHEME: {"location": "ftp://one.test/robots.txt"},
-    End.PRIVATE: {"location": "http://10.0.0.1/robots.txt"},
-}
-_ERRORS: dict[End | None, Exception] = {
-    End.CONNECT: httpx.ConnectError("connection refused"),
-    End.NAME: httpx.ConnectError("no address"),
-    End.READ_TIMEOUT: httpx.ReadTimeout("no data"),
-    End.PROTOCOL: httpx.RemoteProtocolError("no HTTP"),
-    End.POOL: httpx.PoolTimeout("no free connection"),
-}
-
-
-def _error_for(end: End | None) -> Exception:
-    """Return a new exception, because a raised one keeps its traceback."""
-    kind = _ERRORS[end]
-    error = type(kind)(str(kind))
-    if end is End.NAME:
-        error.__cause__ = socket.gaierror(socket.EAI_NONAME, "unknown name")
-    return error
+def _response(attempt: Attempt, requested_at: float) -> httpx.Response:
+    answer = attempt.answer
+    if attempt.requests <= answer.redirects:
+        location = f"/moved?number={attempt.requests}"
+        return httpx.Response(301, headers={"location": location})
+    if answer.error:
+        raise answer.error("scripted")
+    attempt.headers = {
+        name: formatdate(requested_at + float(value[1:]), usegmt=True)
+        if value.startswith("@")
+        else value
+        for name, value in answer.headers
+    }
+    return httpx.Response(answer.status, headers=attempt.headers, content=answer.body)

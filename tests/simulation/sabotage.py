@@ -13,9 +13,10 @@ import anyio
 from robotsgate import RobotsChecker
 from robotsgate._flights import Flights
 from robotsgate.caching import _entry, _live
-from robotsgate.caching._entry import Entry, entry_after
+from robotsgate.caching._entry import Entry, entry_after, key_of
 from robotsgate.checking import _entries, _renewal
 from robotsgate.checking._entries import Entries
+from robotsgate.checking._renewal import OwnAttempts
 
 from . import simulation
 
@@ -41,29 +42,10 @@ def leads_to(complaint: str) -> Callable[[Sabotage], Sabotage]:
     return register
 
 
-# --- when an origin is fetched ------------------------------------------------------
-
-
 @leads_to("was fetched too early")
 def entries_are_never_current(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Entry, "is_current", lambda _self, _now: False)
-
-
-@leads_to("is AccessResult.SUCCESSFUL for 86400 s; expected")
-def headers_are_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        _entry,
-        "freshness_lifetime",
-        lambda _headers, *, now, policy: now - now + policy.default_lifetime,
-    )
-
-
-@leads_to("is AccessResult.RESTRICTED for 86400 s; expected")
-def retry_after_is_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_entry, "ASK_FOR_LESS", frozenset())
-
-
-# --- what an answer means, and what applies -----------------------------------------
+    patch.setattr(OwnAttempts, "is_current", lambda *_: False)
+    patch.setattr(OwnAttempts, "current_until", lambda *_: 0.0)
 
 
 @leads_to("despite its override")
@@ -80,13 +62,10 @@ def outage_forgets_the_copy(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_renewal, "entry_after", forgetful)
 
 
-@leads_to("is also used under")
+@leads_to("; permitted: ")
 def terms_are_not_compared(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_entries, "terms_of", lambda _policy: "")
     patch.setattr(_entry, "terms_of", lambda _policy: "")
-
-
-# --- who fetches --------------------------------------------------------------------
 
 
 @leads_to("two fetches of")
@@ -103,15 +82,10 @@ def callers_do_not_share(patch: pytest.MonkeyPatch) -> None:
 def cancelled_caller_cancels_the_fetch(patch: pytest.MonkeyPatch) -> None:
     original = Flights.result_of
 
-    async def result_of(
-        self: Flights[Any],
-        key: str,
-        work: _Work,
-        **how: Any,  # noqa: ANN401 (as Flights)
-    ) -> object:
+    async def result_of(self: Flights[Any], key: str, work: _Work) -> object:
         is_first = key not in self._flights
         try:
-            return await original(self, key, work, **how)
+            return await original(self, key, work)
         except BaseException:
             if is_first and key in self._flights:
                 self._flights[key].scope.cancel()
@@ -125,35 +99,22 @@ def joining_callers_hang(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(simulation, "STEP_TIMEOUT", 0.2)
     original = Flights.result_of
 
-    async def result_of(
-        self: Flights[Any],
-        key: str,
-        work: _Work,
-        **how: Any,  # noqa: ANN401 (as Flights)
-    ) -> object:
+    async def result_of(self: Flights[Any], key: str, work: _Work) -> object:
         if key in self._flights:
             await anyio.sleep_forever()
-        return await original(self, key, work, **how)
+        return await original(self, key, work)
 
     patch.setattr(Flights, "result_of", result_of)
 
 
-# --- the store, and methods that return nothing -------------------------------------
-
-
 @leads_to("raised: ")
 def store_errors_are_raised(patch: pytest.MonkeyPatch) -> None:
-    async def guarded(
-        _self: object, _operation: str, _origin: str, work: Callable[[], Any]
+    async def unguarded(
+        self: Entries, _operation: str, origin: str, work: Callable[[str], Any]
     ) -> Any:  # noqa: ANN401 (as Entries)
-        return await work()
+        return await work(key_of(origin, self._terms))
 
-    patch.setattr(Entries, "_call_store", guarded)
-
-
-@leads_to("was not forgotten")
-def forget_skips_the_store(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Entries, "delete", _nothing)
+    patch.setattr(Entries, "_call_store", unguarded)
 
 
 @leads_to("was not stored")
@@ -166,12 +127,17 @@ def store_is_not_written(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Entries, "update", update)
 
 
+@leads_to("was not forgotten")
+def forget_skips_the_store(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Entries, "delete", _nothing)
+
+
 @leads_to("was not refreshed")
 def refresh_does_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RobotsChecker, "refresh", _nothing)
 
 
-@leads_to("after prefetch")
+@leads_to("was not fetched")
 def prefetch_does_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RobotsChecker, "prefetch", _nothing)
 

@@ -6,28 +6,20 @@ Steps are values, so that a failing list can be printed, shortened and run again
 from __future__ import annotations
 
 import enum
+from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
+from robotsgate import AccessResult, AfterUnreachableLimit, Policy
 from tests.caching.builders import DAY, HOUR, MINUTE, PRESETS
 
-from .answers import PLAIN, RULEBOOKS, random_answer, random_outage
-from .policies import random_policy
-from .randomness import rng_for
+from .network import PATHS, RULEBOOKS, random_answer, random_outage
 from .store import Mood
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from random import Random
-
-    from robotsgate import Policy
-
-    from .answers import Answer
-
-WEEK = 7 * DAY
-YEAR = 365 * DAY
+    from .network import Answer
 
 HOSTS = ("one.test", "two.test", "three.test")
-PATHS = ("/public", "/private", "/robots.txt")
+_RESULTS = [AccessResult.UNAVAILABLE, AccessResult.RESTRICTED, AccessResult.UNREACHABLE]
 
 
 class Action(enum.Enum):
@@ -35,34 +27,26 @@ class Action(enum.Enum):
 
     CAN_FETCH = "can_fetch"
     CHECK = "check"
-    CHECK_TWICE = "check, then can_fetch and peek"
     MANY = "can_fetch_many"
-    PEEK = "peek"
     PREFETCH = "prefetch"
     REFRESH = "refresh"
     FORGET = "forget"
-    CRAWL_DELAY = "crawl_delay"
-    ROBOTS_TXT = "robots_txt"
+
+
+_WEIGHTS = [6, 16, 3, 2, 2, 1]
 
 
 class Advance(NamedTuple):
-    """Advance the clock by `seconds`."""
+    """Move the clock by `seconds`, which may be negative."""
 
     seconds: float
 
 
 class AdvanceToTransition(NamedTuple):
-    """Advance the clock to a time when `host` changes state, plus `offset`."""
+    """Advance the clock to the next time when `host` changes, plus `offset`."""
 
     host: str
-    number: int
     offset: float
-
-
-class Jump(NamedTuple):
-    """Set the clock forward or back by `seconds`."""
-
-    seconds: float
 
 
 class Change(NamedTuple):
@@ -90,16 +74,12 @@ class Calls(NamedTuple):
 
 
 class Restart(NamedTuple):
-    """Replace the checker with a new one that uses the same store.
+    """Replace the checker with a new one that uses the same store."""
 
-    `overrides` contains pairs of a host and the name of its override in `RULEBOOKS`.
-    """
-
-    name: str
     policy: Policy
     max_origins: int = 10_000
     max_concurrent_fetches: int = 100
-    overrides: tuple[tuple[str, str], ...] = ()
+    overrides: tuple[tuple[str, bytes], ...] = ()
 
 
 class SetMood(NamedTuple):
@@ -108,170 +88,94 @@ class SetMood(NamedTuple):
     mood: Mood
 
 
-class LoseEntry(NamedTuple):
-    """Make the store lose its entries for `host`."""
-
-    host: str
-
-
-Step = (
-    Advance
-    | AdvanceToTransition
-    | Jump
-    | Change
-    | Calls
-    | Restart
-    | SetMood
-    | LoseEntry
-)
+Step = Advance | AdvanceToTransition | Change | Calls | Restart | SetMood
 
 
 def scenario(seed: int, steps: int) -> list[tuple[int, Step]]:
     """The numbered steps of `seed`; the number salts their randomness."""
-    rng = rng_for("scenario", seed)
-    name, policy = list(PRESETS.items())[seed % len(PRESETS)]
-    if seed % 4 == 3:
-        name, policy = random_policy(rng)
-    has_bad_store = seed % 3 == 2
-    has_jumps = seed % 2 == 1
-    makers, weights = zip(
-        *_makers(has_bad_store=has_bad_store, has_jumps=has_jumps), strict=True
-    )
-    result: list[Step] = [Restart(name=name, policy=policy)]
-    result += [Change(host=host, answer=random_answer(rng)) for host in HOSTS]
+    rng = Random(f"scenario/{seed}")  # noqa: S311 (reproducible, not secret)
+    makers = {
+        _advance: 20,
+        _advance_to_transition: 12,
+        _jump_back: seed % 2,
+        _change: 14,
+        _outage: 3,
+        _call: 40,
+        _call_concurrently: 12,
+        _restart: 3,
+        _set_mood: 6 if seed % 3 == 2 else 0,
+    }
+    result: list[Step] = [Restart(policy=list(PRESETS.values())[seed % len(PRESETS)])]
+    result += [Change(host, random_answer(rng)) for host in HOSTS]
     while len(result) < steps:
-        maker = rng.choices(makers, weights)[0]
-        result += maker(rng)
+        result += rng.choices(list(makers), list(makers.values()))[0](rng)
     return list(enumerate(result[:steps]))
 
 
-def _makers(
-    *, has_bad_store: bool, has_jumps: bool
-) -> list[tuple[Callable[[Random], list[Step]], int]]:
-    """Functions that make steps, with their weights."""
-    return [
-        (_advance, 20),
-        (_advance_to_transition, 12),
-        (_jump, 2 if has_jumps else 0),
-        (_change, 14),
-        (_outage, 3),
-        (_call_alone, 36),
-        (_call_concurrently, 12),
-        (_call_slowly, 4),
-        (_restart, 3),
-        (_set_mood, 6 if has_bad_store else 0),
-        (_lose_entry, 2 if has_bad_store else 0),
-    ]
-
-
 def _advance(rng: Random) -> list[Step]:
-    longest = rng.choice([MINUTE, HOUR, DAY, DAY, WEEK, WEEK, 5 * WEEK])
-    return [Advance(seconds=float(rng.randrange(1, int(longest))))]
+    longest = rng.choice([MINUTE, HOUR, DAY, DAY, 7 * DAY, 7 * DAY, 35 * DAY])
+    return [Advance(float(rng.randrange(1, int(longest))))]
 
 
-def _advance_to_transition(rng: Random) -> list[Step]:
-    return [_transition_of(rng, rng.choice(HOSTS))]
-
-
-def _transition_of(rng: Random, host: str) -> Step:
+def _advance_to_transition(rng: Random, host: str = "") -> list[Step]:
     offset = rng.choice([-1.0, 0.0, 0.0, 1.0])
-    return AdvanceToTransition(host=host, number=rng.randrange(5), offset=offset)
+    return [AdvanceToTransition(host or rng.choice(HOSTS), offset)]
 
 
-def _jump(rng: Random) -> list[Step]:
-    longest = rng.choice([HOUR, WEEK, YEAR, 20 * YEAR])
-    seconds = float(rng.randrange(1, int(longest)))
-    return [Jump(seconds=rng.choice([-1, 1]) * seconds)]
+def _jump_back(rng: Random) -> list[Step]:
+    return [Advance(-float(rng.randrange(1, rng.choice([3600, 604_800, 30_000_000]))))]
 
 
 def _change(rng: Random) -> list[Step]:
-    return [_change_of(rng, rng.choice(HOSTS))]
-
-
-def _change_of(rng: Random, host: str) -> Step:
-    return Change(host=host, answer=random_answer(rng))
+    return [Change(rng.choice(HOSTS), random_answer(rng))]
 
 
 def _outage(rng: Random) -> list[Step]:
-    """An origin serves rules, then perhaps something else, then has a long outage."""
+    """An origin serves something, then has a long outage."""
     host = rng.choice(HOSTS)
-    rules = rng.choice(list(PLAIN.values()))
-    result: list[Step] = [Change(host=host, answer=rules), _check(rng, host)]
-    if rng.random() < 0.5:
-        result += [_transition_of(rng, host), _change_of(rng, host)]
-        result += [_check(rng, host)]
-    result += [_transition_of(rng, host), Change(host=host, answer=random_outage(rng))]
+    result: list[Step] = [Change(host, random_answer(rng)), _check(host)]
+    result += [*_advance_to_transition(rng, host), Change(host, random_outage(rng))]
     for _ in range(rng.randint(1, 6)):
-        result += [_check(rng, host)]
-        result += _advance(rng) if rng.random() < 0.3 else [_transition_of(rng, host)]
-    return [*result, _check(rng, host)]
+        result += [_check(host)]
+        is_random = rng.random() < 0.3
+        result += _advance(rng) if is_random else _advance_to_transition(rng, host)
+    return [*result, _check(host)]
 
 
-def _check(rng: Random, host: str) -> Step:
-    path = rng.choice(PATHS[:2])
-    return Calls(callers=(Caller(action=Action.CHECK, hosts=(host,), path=path),))
-
-
-_ACTIONS = {
-    Action.CAN_FETCH: 6,
-    Action.CHECK: 8,
-    Action.CHECK_TWICE: 8,
-    Action.MANY: 3,
-    Action.PEEK: 2,
-    Action.PREFETCH: 2,
-    Action.REFRESH: 2,
-    Action.FORGET: 1,
-    Action.CRAWL_DELAY: 2,
-    Action.ROBOTS_TXT: 2,
-}
-_ABOUT_MANY = (Action.MANY, Action.PREFETCH)
+def _check(host: str) -> Step:
+    return Calls(callers=(Caller(Action.CHECK, (host,), PATHS[0]),))
 
 
 def _caller(rng: Random, hosts: tuple[str, ...]) -> Caller:
-    action = rng.choices(list(_ACTIONS), list(_ACTIONS.values()))[0]
-    number = rng.randint(1, len(hosts)) if action in _ABOUT_MANY else 1
-    return Caller(
-        action=action,
-        hosts=tuple(rng.sample(hosts, number)),
-        path=rng.choice(PATHS + PATHS[:2] * 2),
-    )
+    action = rng.choices(list(Action), _WEIGHTS)[0]
+    is_about_many = action in {Action.MANY, Action.PREFETCH}
+    number = rng.randint(1, len(hosts)) if is_about_many else 1
+    return Caller(action, tuple(rng.sample(hosts, number)), rng.choice(PATHS))
 
 
-def _call_alone(rng: Random) -> list[Step]:
-    return [Calls(callers=(_caller(rng, HOSTS),))]
+def _call(rng: Random) -> list[Step]:
+    if rng.random() < 0.9:
+        return [Calls(callers=(_caller(rng, HOSTS),))]
+    callers = (_caller(rng, (rng.choice(HOSTS),)),)
+    return [Calls(callers, slowness=rng.choice([1.0, 25.0, HOUR, 3 * DAY]))]
 
 
 def _call_concurrently(rng: Random) -> list[Step]:
     hosts = HOSTS if rng.random() < 0.5 else (rng.choice(HOSTS),)
-    return [Calls(callers=_callers(rng, hosts))]
-
-
-def _call_slowly(rng: Random) -> list[Step]:
-    """Uses only one origin, so that the end of each attempt is known."""
-    hosts = (rng.choice(HOSTS),)
-    callers = _callers(rng, hosts)
-    if rng.random() < 0.5:
-        callers = callers[:1]
-    slowness = rng.choice([1.0, 25.0, HOUR, 3 * DAY, -1.0, -HOUR, -40 * DAY])
-    return [Calls(callers=callers, slowness=slowness)]
-
-
-def _callers(rng: Random, hosts: tuple[str, ...]) -> tuple[Caller, ...]:
-    return tuple(
+    callers = tuple(
         _caller(rng, hosts)._replace(
             starts_after=rng.choice([0, 0, 0, 1, 2, 5]),
             cancelled_after=rng.randrange(12) if rng.random() < 0.3 else None,
         )
         for _ in range(rng.randint(2, 7))
     )
+    return [Calls(callers)]
 
 
 def _restart(rng: Random) -> list[Step]:
-    name, policy = random_policy(rng)
     overridden = rng.choice([(), (), HOSTS[:1], HOSTS[1:]])
     restart = Restart(
-        name=name,
-        policy=policy,
+        policy=_random_policy(rng),
         max_origins=rng.choice([10_000, 10_000, 1]),
         max_concurrent_fetches=rng.choice([100, 100, 1]),
         overrides=tuple((host, rng.choice(list(RULEBOOKS))) for host in overridden),
@@ -279,9 +183,29 @@ def _restart(rng: Random) -> list[Step]:
     return [restart]
 
 
+def _random_policy(rng: Random) -> Policy:
+    """A preset more often than not."""
+    if rng.random() < 0.6:
+        return rng.choice(list(PRESETS.values()))
+    shortest = rng.choice([0.0, MINUTE, HOUR])
+    return Policy(
+        default_lifetime=rng.choice([0.0, MINUTE, DAY, 30 * DAY]),
+        min_lifetime=shortest,
+        max_lifetime=shortest + rng.choice([0.0, DAY, 60 * DAY]),
+        stale_window=rng.choice([0.0, HOUR, DAY, 30 * DAY, 50 * DAY]),
+        unreachable_limit=rng.choice([0.0, DAY, 30 * DAY]),
+        unreachable_limit_without_copy=rng.choice([None, HOUR, 3 * DAY]),
+        days_of_evidence=rng.choice([1, 2, 5]),
+        outage_grace=rng.choice([0.0, HOUR, 2 * DAY]),
+        after_unreachable_limit=rng.choice(list(AfterUnreachableLimit)),
+        retry_factor=rng.choice([1.0, 1.5, 1e9]),
+        max_redirects=rng.choice([1, 5]),
+        detect_missing_page=rng.random() < 0.5,
+        on_access_denied=rng.choice(_RESULTS),
+        on_too_many_requests=rng.choice(_RESULTS),
+        on_too_many_redirects=rng.choice(_RESULTS),
+    )
+
+
 def _set_mood(rng: Random) -> list[Step]:
-    return [SetMood(mood=rng.choice([Mood.WELL, Mood.WELL, *Mood]))]
-
-
-def _lose_entry(rng: Random) -> list[Step]:
-    return [LoseEntry(host=rng.choice(HOSTS))]
+    return [SetMood(rng.choice([Mood.WELL, Mood.WELL, *Mood]))]

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 import anyio.lowlevel
+from trio._core import _run as trio_run
 
-from robotsgate import Policy, RobotsChecker
-from robotsgate.caching._entry import key_of
+from robotsgate import AccessResult, Policy, Reason, RobotsChecker
+from robotsgate.caching._entry import current_until_for, entry_after, key_of
+from robotsgate.caching._outcome import access_result
 from robotsgate.caching._policy import terms_of
+from robotsgate.caching._verdict import Effect, in_force
+from robotsgate.events import RobotsTxtFetched
 from robotsgate.testing import ManualClock
 
-from .answers import RULEBOOKS
-from .judge import Decision, Judge
-from .network import SimulatedNetwork
+from .network import PATHS, RULEBOOKS, SimulatedNetwork
 from .scenario import (
     HOSTS,
-    PATHS,
     Action,
     Advance,
     AdvanceToTransition,
     Calls,
     Change,
-    Jump,
-    LoseEntry,
     Restart,
     SetMood,
     scenario,
@@ -38,29 +39,29 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from robotsgate import Verdict
+    from robotsgate.caching._entry import Entry
+    from robotsgate.events import CheckerEvent
 
+    from .network import Attempt
     from .scenario import Caller, Step
 
 STEPS = 150
 """The number of steps in a simulation."""
 
-AGENT = "ExampleBot"
-DAY = 86_400.0
+_AGENT = "ExampleBot"
+_DAY = 86_400.0
 
 # The clock stays within the range of HTTP dates.
 _EARLIEST = 700_000_000.0
 _LATEST = 7_000_000_000.0
 _START = 1_800_000_000.0
 
-# No crawler makes two calls at the same instant. If one did, an answer could be dated
-# marginally later than a fetch that has not begun yet. A power of two keeps sums exact.
+# No crawler makes two calls at the same instant. A power of two keeps sums exact.
 _BETWEEN_STEPS = 2**-10
-
-# Transitions further ahead are ignored.
-_MAX_WAIT = 400 * DAY
+_ROUNDING_ERROR = 1e-3
 
 # In real seconds; a step takes about a millisecond.
-STEP_TIMEOUT = 20.0
+STEP_TIMEOUT = 5.0
 
 
 class SimulationError(AssertionError):
@@ -70,52 +71,409 @@ class SimulationError(AssertionError):
         self, number: int, complaints: Sequence[str], log: Sequence[str]
     ) -> None:
         self.number = number
-        self.complaints = tuple(complaints)
         self.log = tuple(log)
-        super().__init__("\n".join(self.complaints))
+        super().__init__("\n".join(complaints))
 
 
-@dataclass(kw_only=True)
-class Report:
-    """Totals over the simulated steps."""
+class Decision(NamedTuple):
+    """The parts of a verdict that the judge checks."""
 
-    days: float = 0.0
-    calls: int = 0
-    cancelled: int = 0
-    gets: int = 0
-    attempts: int = 0
-    store_failures: int = 0
-    seen: Counter[str] = field(default_factory=Counter)
+    allowed: bool
+    reason: Reason
+    is_stale: bool
+    access: AccessResult
 
-    def add(self, other: Report) -> None:
-        """Add `other` to the totals."""
-        self.days += other.days
-        self.calls += other.calls
-        self.cancelled += other.cancelled
-        self.gets += other.gets
-        self.attempts += other.attempts
-        self.store_failures += other.store_failures
-        self.seen += other.seen
 
-    def __str__(self) -> str:
-        return (
-            f"{self.days:,.0f} days, {self.calls:,} calls"
-            f" ({self.cancelled:,} cancelled), {self.attempts:,} fetches,"
-            f" {self.gets:,} GETs, {self.store_failures:,} store failures"
+Observed = Decision | bool
+"""A verdict, or only whether a URL may be fetched."""
+
+
+@dataclass
+class _Origin:
+    """The state of one origin.
+
+    Attributes:
+        entry: what the checker knows, if the judge is exact.
+        seen: the entries that may decide in this step.
+        next_fetch_at: when this checker may fetch again.
+        in_memory: whether this checker fetched it, and nothing forgot it since.
+        attempts: all attempts so far, in any step.
+        days: the days on which they ended.
+        fetches: how many attempts were completed in this step.
+        forced: how many requested refreshes have not been made yet.
+    """
+
+    entry: Entry | None = None
+    seen: list[Entry] = field(default_factory=list)
+    next_fetch_at: float = -math.inf
+    in_memory: bool = False
+    attempts: list[Attempt] = field(default_factory=list)
+    days: set[float] = field(default_factory=set)
+    fetches: int = 0
+    forced: int = 0
+
+
+class Judge:
+    """Decides what the checker may do and answer.
+
+    While the store works and the clock is never set back, there is one entry that the
+    checker can know, and the rules of `robotsgate.caching` say what follows from it.
+    Otherwise the judge is not exact: it only checks that no "yes" lacks evidence, that
+    no origin is fetched too early or twice at once, and that no call raises or hangs.
+
+    Attributes:
+        complaints: what was wrong in this step.
+        seen: how often each event happened.
+    """
+
+    def __init__(self, clock: ManualClock, store: UnreliableStore) -> None:
+        self.complaints: list[str] = []
+        self.is_exact = True
+        self.seen: Counter[str] = Counter()
+        self._clock = clock
+        self._store = store
+        self.origins = {host: _Origin() for host in HOSTS}
+        self._stored: dict[tuple[str, str], Entry | None] = {}
+        self.checker = Restart(Policy())
+
+    @property
+    def policy(self) -> Policy:
+        """The current checker's policy."""
+        return self.checker.policy
+
+    @property
+    def may_evict(self) -> bool:
+        """Whether the checker may evict entries from memory."""
+        return self.checker.max_origins < len(HOSTS)
+
+    def complain(self, text: str) -> None:
+        self.complaints.append(text)
+
+    def begin_step(self) -> None:
+        now = self._clock.now()
+        for origin in self.origins.values():
+            entry = origin.entry
+            origin.seen = [entry] if entry and now < origin.next_fetch_at else []
+            origin.fetches = origin.forced = 0
+
+    def checker_began(self, checker: Restart) -> None:
+        """A new checker has an empty memory and the same store."""
+        self.checker = checker
+        terms = terms_of(checker.policy)
+        for host, origin in self.origins.items():
+            origin.entry = entry = self._stored.get((host, terms))
+            origin.next_fetch_at, origin.in_memory = -math.inf, False
+            if entry is not None and self.is_exact:
+                until = current_until_for(entry, self._clock.now(), None)
+                origin.next_fetch_at = until
+
+    def clock_set_back(self) -> None:
+        self.is_exact = False
+        for origin in self.origins.values():
+            origin.next_fetch_at = -math.inf
+
+    def forgotten(self, host: str) -> None:
+        """Note a call of `forget`, which may come during an attempt."""
+        origin = self.origins[host]
+        self._stored[host, terms_of(self.policy)] = origin.entry = None
+        origin.next_fetch_at, origin.in_memory = -math.inf, False
+
+    def transitions(self, host: str) -> list[float]:
+        """The times at which the state of `host` changes."""
+        now, entry = self._clock.now(), self.origins[host].entry
+        if entry is None:
+            return []
+        until = in_force(entry, now=now, policy=self.policy).until
+        return [time for time in (entry.next_fetch_at, until) if now < time < math.inf]
+
+    # --- fetches --------------------------------------------------------------------
+
+    def attempt_began(self, attempt: Attempt) -> None:
+        origin = self.origins[attempt.host]
+        origin.attempts.append(attempt)
+        if attempt.host in dict(self.checker.overrides):
+            self.complain(f"{attempt.host} was fetched despite its override")
+        is_known = self.is_exact or (origin.in_memory and not self.may_evict)
+        if is_known and self._clock.now() < origin.next_fetch_at:
+            if origin.forced <= 0:
+                self.complain(f"{attempt.host} was fetched too early")
+            origin.forced -= 1
+
+    def event_received(self, event: CheckerEvent) -> None:
+        self.seen[f"event {type(event).__name__}"] += 1
+        if not isinstance(event, RobotsTxtFetched):
+            return
+        host = event.origin.removeprefix("https://")
+        origin = self.origins[host]
+        attempt = origin.attempts[-1]
+        attempt.is_over = True
+        origin.days.add(self._clock.now() // _DAY)
+        origin.fetches += 1
+        origin.next_fetch_at, origin.in_memory = event.next_fetch_at, True
+        self.seen[f"access {event.access.value}"] += 1
+        if self.is_exact:
+            self._judge_fetch(host, origin, attempt, event)
+
+    def _judge_fetch(
+        self, host: str, origin: _Origin, attempt: Attempt, event: RobotsTxtFetched
+    ) -> None:
+        last = origin.entry.answer if origin.entry else None
+        entry = entry_after(
+            origin.entry,
+            attempt.outcome(self.policy),
+            origin=event.origin,
+            began_at=max(attempt.began_at, last.answered_at if last else -math.inf),
+            now=self._clock.now(),
+            policy=self.policy,
+        )
+        is_due = abs(entry.next_fetch_at - event.next_fetch_at) < _ROUNDING_ERROR
+        if event.access is not entry.access or not is_due:
+            self.complain(f"{host} led to {event}; expected {entry}")
+        terms = terms_of(self.policy)
+        if key_of(event.origin, terms) not in self._store.data:
+            self.complain(f"the fetch of {host} was not stored")
+        self._stored[host, terms] = origin.entry = entry
+        origin.seen.append(entry)
+
+    # --- what may be answered -------------------------------------------------------
+
+    def judge(self, host: str, path: str, observed: Observed) -> None:
+        """Complain unless something that may be known leads to `observed`."""
+        if isinstance(observed, Decision):
+            self.seen[f"{observed.allowed}: {observed.reason.value}"] += 1
+            self.seen["stale copy"] += observed.is_stale
+        body = dict(self.checker.overrides).get(host)
+        if body is not None:
+            permitted = {_override_decision(body, path)}
+        elif self.is_exact:
+            permitted = {self._decision(one, path) for one in self.origins[host].seen}
+        else:
+            self._judge_evidence(host, path, observed)
+            return
+        if observed not in permitted | {one.allowed for one in permitted}:
+            self.complain(f"{host}{path}: {observed}; permitted: {permitted}")
+
+    def _decision(self, entry: Entry, path: str) -> Decision:
+        decision = in_force(entry, now=self._clock.now(), policy=self.policy)
+        answer = entry.answer
+        access = AccessResult.UNREACHABLE
+        if not decision.is_outage and answer is not None:
+            access = answer.access
+        allowed, reason = decision.effect is Effect.ALLOW, decision.reason
+        if path == "/robots.txt" and decision.effect is not Effect.REFUSE:
+            allowed, reason = True, Reason.ROBOTS_TXT
+        elif decision.effect is Effect.RULES:
+            assert answer is not None
+            assert answer.packed is not None
+            allowed, reason = RULEBOOKS[answer.packed.body][PATHS.index(path)]
+        assert reason is not None
+        is_stale = decision.is_outage and decision.effect is Effect.RULES
+        return Decision(allowed, reason, is_stale, access)
+
+    def _judge_evidence(self, host: str, path: str, observed: Observed) -> None:
+        """Complain of a "yes" to which no answer of `host` can have led."""
+        is_yes = observed.allowed if isinstance(observed, Decision) else observed
+        if not is_yes or path == "/robots.txt":
+            return
+        origin = self.origins[host]
+        outcomes = [attempt.outcome(self.policy) for attempt in origin.attempts]
+        access = [
+            access_result(one, self.policy, origin=f"https://{host}")
+            for one in outcomes
+        ]
+        place = PATHS.index(path)
+        files = [one.body for one in outcomes if one.body in RULEBOOKS]
+        reasons = {reason for file in files for _, reason in [RULEBOOKS[file][place]]}
+        if AccessResult.UNAVAILABLE in access:
+            reasons.add(Reason.UNAVAILABLE)
+        if len(origin.days) >= _days_needed(self.policy):
+            reasons.add(Reason.UNREACHABLE_TOO_LONG)
+        if isinstance(observed, Decision) and observed.reason not in reasons:
+            self.complain(f"{host}{path}: {observed}; evidence only for {reasons}")
+        if not reasons - {Reason.DISALLOWED_BY_RULE}:
+            self.complain(f"{host}{path}: allowed without any evidence")
+
+    def judge_renewed(self, host: str) -> None:
+        """Complain if nothing that may be known answers for `host`."""
+        is_known = self.origins[host].seen or host in dict(self.checker.overrides)
+        if self.is_exact and not is_known:
+            self.complain(f"{host} was not fetched")
+
+
+def _days_needed(policy: Policy) -> float:
+    """On how many days an origin must fail before everything is allowed, at least."""
+    limits = (policy.unreachable_limit, policy.unreachable_limit_without_copy)
+    shortest = min(limit for limit in limits if limit is not None)
+    return min(policy.days_of_evidence, max(1.0, shortest / _DAY))
+
+
+def _override_decision(body: bytes, path: str) -> Decision:
+    if path == "/robots.txt":
+        allowed, reason = True, Reason.ROBOTS_TXT
+    else:
+        allowed, reason = RULEBOOKS[body][PATHS.index(path)][0], Reason.OVERRIDDEN
+    return Decision(allowed, reason, is_stale=False, access=AccessResult.SUCCESSFUL)
+
+
+class _Simulation:
+    """The simulated world, with its checker and judge."""
+
+    def __init__(self) -> None:
+        self._clock = ManualClock(_START)
+        self._store = UnreliableStore()
+        self.judge = Judge(self._clock, self._store)
+        self._network = SimulatedNetwork(self._clock, self.judge)
+        self._checker = self._new_checker(Restart(Policy()))
+
+    @property
+    def date(self) -> str:
+        """The simulated time, formatted."""
+        moment = datetime.fromtimestamp(self._clock.now(), UTC)
+        return f"{moment:%Y-%m-%d %H:%M:%S}"
+
+    async def take(self, step: Step, salt: int) -> None:
+        """Run `step` and judge its effects."""
+        self._network.salt = salt
+        self._store.begin_step(salt)
+        try:
+            with anyio.move_on_after(STEP_TIMEOUT) as scope:
+                await self._do(step)
+            if scope.cancelled_caught:
+                self.judge.complain("a call hangs")
+        except Exception as error:  # noqa: BLE001 (no step may raise)
+            self.judge.complain(f"raised: {error!r}")
+        for _ in range(1_000):  # fetches that no caller waits for
+            if not self._checker.stats.fetches_under_way:
+                break
+            await anyio.lowlevel.checkpoint()
+        else:
+            self.judge.complain("a fetch never ends")
+        self._check_memory()
+
+    async def close(self) -> None:
+        await self._checker.aclose()
+
+    async def _do(self, step: Step) -> None:
+        match step:
+            case Advance():
+                self._advance(step.seconds)
+            case AdvanceToTransition():
+                times = self.judge.transitions(step.host)
+                if times:
+                    self._advance(min(times) + step.offset - self._clock.now())
+            case Change():
+                self._network.answers[step.host] = step.answer
+            case Calls():
+                await self._make_calls(step)
+            case Restart():
+                await self._checker.aclose()
+                self._checker = self._new_checker(step)
+            case SetMood():
+                self.judge.is_exact &= step.mood in {Mood.WELL, Mood.SLOW}
+                self._store.mood = step.mood
+
+    def _advance(self, seconds: float) -> None:
+        now = self._clock.now()
+        self._clock.set(min(max(now + seconds, _EARLIEST), _LATEST))
+        if self._clock.now() < now:
+            self.judge.clock_set_back()
+
+    def _new_checker(self, step: Restart) -> RobotsChecker:
+        self.judge.checker_began(step)
+        return RobotsChecker(
+            user_agent=_AGENT,
+            client=self._network,
+            store=self._store,
+            policy=step.policy,
+            max_origins=step.max_origins,
+            max_concurrent_fetches=step.max_concurrent_fetches,
+            clock=self._clock,
+            overrides={f"https://{host}": body for host, body in step.overrides},
+            on_event=self.judge.event_received,
         )
 
+    async def _make_calls(self, step: Calls) -> None:
+        self._clock.set(self._clock.now() + _BETWEEN_STEPS)
+        self.judge.begin_step()
+        self._network.slowness = step.slowness
+        async with anyio.create_task_group() as tasks:
+            for caller in step.callers:
+                tasks.start_soon(self._call, caller, len(step.callers) == 1)
 
-async def run_seed(seed: int) -> Report:
-    """Simulate `seed`.
+    async def _call(self, caller: Caller, is_alone: bool) -> None:  # noqa: FBT001 (start_soon has no names)
+        async def cancel(rounds: int) -> None:
+            await _checkpoints(rounds)
+            scope.cancel()
 
-    Raises:
-        SimulationError: a step led to complaints.
-    """
-    return await run(scenario(seed, STEPS))
+        await _checkpoints(caller.starts_after)
+        async with anyio.create_task_group() as tasks:
+            with anyio.CancelScope() as scope:
+                if caller.cancelled_after is not None:
+                    tasks.start_soon(cancel, caller.cancelled_after)
+                await self._answer(caller, is_alone=is_alone)
+            self.judge.seen["cancelled call"] += scope.cancelled_caught
+
+    async def _answer(self, caller: Caller, *, is_alone: bool) -> None:
+        """Make the call of `caller` and judge the answer."""
+        host, path = caller.hosts[0], caller.path
+        urls = [f"https://{host}{path}" for host in caller.hosts]
+        url, checker, judge = urls[0], self._checker, self.judge
+        match caller.action:
+            case Action.CAN_FETCH:
+                judge.judge(host, path, await checker.can_fetch(_AGENT, url))
+            case Action.CHECK:
+                verdict = await checker.check([_AGENT], url)
+                judge.judge(host, path, _decision_of(verdict))
+            case Action.MANY:
+                answers = await checker.can_fetch_many(f"{_AGENT}/1.0 (+x)", urls)
+                for one, answer in zip(caller.hosts, answers, strict=True):
+                    judge.judge(one, path, answer)
+            case Action.PREFETCH:
+                await checker.prefetch(urls)
+                for one in caller.hosts:
+                    judge.judge_renewed(one)
+            case Action.REFRESH:
+                judge.origins[host].forced += 1
+                await checker.refresh(url)
+                is_overridden = host in dict(judge.checker.overrides)
+                if not judge.origins[host].fetches and not is_overridden:
+                    judge.complain(f"{host} was not refreshed")
+            case Action.FORGET:
+                await self._forget(host, is_alone=is_alone)
+
+    async def _forget(self, host: str, *, is_alone: bool) -> None:
+        self.judge.is_exact &= is_alone
+        self.judge.forgotten(host)
+        await self._checker.forget(f"https://{host}")
+        key = key_of(f"https://{host}", terms_of(self.judge.policy))
+        if is_alone and self.judge.is_exact and key in self._store.data:
+            self.judge.complain(f"{key} was not forgotten")
+
+    def _check_memory(self) -> None:
+        """Check that what is in memory answers at once, and only that."""
+        self.judge.begin_step()
+        for host, origin in self.judge.origins.items():
+            for path in PATHS:
+                answer = self._checker.peek(_AGENT, f"https://{host}{path}")
+                if answer is not None:
+                    self.judge.judge(host, path, answer)
+            is_current = self._clock.now() < origin.next_fetch_at
+            is_kept = origin.in_memory and is_current and not self.judge.may_evict
+            if is_kept and answer is None:
+                self.judge.complain(f"{host} is not in memory")
 
 
-async def run(steps: Iterable[tuple[int, Step]]) -> Report:
-    """Simulate `steps`, each with the salt for its randomness.
+def _decision_of(verdict: Verdict) -> Decision:
+    return Decision(verdict.allowed, verdict.reason, verdict.is_stale, verdict.access)
+
+
+async def _checkpoints(count: int) -> None:
+    for _ in range(count):
+        await anyio.lowlevel.checkpoint()
+
+
+async def run(steps: Iterable[tuple[int, Step]]) -> Counter[str]:
+    """Simulate `steps`, each with the salt for its randomness, and count the events.
 
     Raises:
         SimulationError: a step led to complaints.
@@ -127,288 +485,50 @@ async def run(steps: Iterable[tuple[int, Step]]) -> Report:
         await simulation.take(step, salt)
         if simulation.judge.complaints:
             raise SimulationError(number, simulation.judge.complaints, log)
-    await simulation.end()
-    return simulation.report
+    await simulation.close()
+    return simulation.judge.seen
 
 
-class _Simulation:
-    """The simulated world, with its checker and judge."""
+def run_on(backend: str, steps: Iterable[tuple[int, Step]]) -> Counter[str]:
+    """`run` on "asyncio" or "trio", with the tasks in the same order each time.
 
-    def __init__(self) -> None:
-        self.report = Report()
-        self._clock = ManualClock(_START)
-        self.judge = Judge(self._clock)
-        self._network = SimulatedNetwork(self._clock, self.judge)
-        self._store = UnreliableStore(self.judge)
-        self._checker = self._new_checker(Restart(name="default", policy=Policy()))
-
-    @property
-    def date(self) -> str:
-        """The simulated time, formatted."""
-        moment = datetime.fromtimestamp(self._clock.now(), UTC)
-        return f"{moment:%Y-%m-%d %H:%M:%S}"
-
-    async def take(self, step: Step, salt: int) -> None:
-        """Run `step` and judge its effects."""
-        self.judge.begin_step()
-        self._network.salt = salt
-        self._store.begin_step(salt)
-        self.report.seen[f"step {type(step).__name__}"] += 1
-        try:
-            with anyio.move_on_after(STEP_TIMEOUT) as scope:
-                await self._do(step)
-            if scope.cancelled_caught:
-                self.judge.complain("a call hangs")
-        except Exception as error:  # noqa: BLE001 (no step may raise)
-            self.judge.complain(f"raised: {error!r}")
-        await self._settle()
-        self._check_idle()
-
-    async def _settle(self) -> None:
-        """Let fetches that no caller waits for finish."""
-        for _ in range(1_000):
-            if not self._checker.stats.fetches_under_way:
-                return
-            await anyio.lowlevel.checkpoint()
-
-    async def end(self) -> None:
-        """Close the checker and complete the report."""
-        await self._close_checker()
-        self.report.gets = self._network.gets
-        self.report.attempts = self._network.gets - self._network.redirected
-        self.report.store_failures = self._store.failures
-        self.report.seen += self.judge.seen
-
-    async def _do(self, step: Step) -> None:
-        match step:
-            case Advance():
-                self._advance(step.seconds)
-            case AdvanceToTransition():
-                self._advance_to_transition(step)
-            case Jump():
-                self._set_clock(self._clock.now() + step.seconds)
-            case Change():
-                self._network.answer_with(step.host, step.answer)
-            case Calls():
-                await self._make_calls(step)
-            case Restart():
-                await self._close_checker()
-                self._checker = self._new_checker(step)
-            case SetMood():
-                self.report.seen[f"store {step.mood.value}"] += 1
-                self._store.mood = step.mood
-            case LoseEntry():
-                self._store.lose(f"https://{step.host}")
-
-    # --- the clock ------------------------------------------------------------------
-
-    def _advance(self, seconds: float) -> None:
-        self.report.days += seconds / DAY
-        self._set_clock(self._clock.now() + seconds)
-
-    def _advance_to_transition(self, step: AdvanceToTransition) -> None:
-        now = self._clock.now()
-        transitions = sorted(
-            {
-                transition + step.offset
-                for transition in self.judge.transitions(step.host)
-                if 0 < transition + step.offset - now < _MAX_WAIT
-            }
-        )
-        if transitions:
-            self._advance(transitions[step.number % len(transitions)] - now)
-
-    def _set_clock(self, now: float) -> None:
-        self._clock.set(min(max(now, _EARLIEST), _LATEST))
-        self.judge.time_passed()
-
-    # --- the checker ----------------------------------------------------------------
-
-    async def _close_checker(self) -> None:
-        self.report.seen["lookup that joined a fetch"] += self._checker.stats.joined
-        await self._checker.aclose()
-
-    def _new_checker(self, step: Restart) -> RobotsChecker:
-        self.report.seen[f"policy {step.name}"] += 1
-        overrides = dict(step.overrides)
-        self.judge.checker_began(
-            step.policy, may_evict=step.max_origins < len(HOSTS), overrides=overrides
-        )
-        return RobotsChecker(
-            user_agent=AGENT,
-            client=self._network,
-            store=self._store,
-            policy=step.policy,
-            max_origins=step.max_origins,
-            max_concurrent_fetches=step.max_concurrent_fetches,
-            clock=self._clock,
-            overrides={
-                f"https://{host}": RULEBOOKS[name].body
-                for host, name in overrides.items()
-            },
-            on_event=self.judge.event_received,
-        )
-
-    async def _make_calls(self, step: Calls) -> None:
-        self._clock.set(self._clock.now() + _BETWEEN_STEPS)
-        self.judge.time_passed()
-        self._network.slowness = step.slowness
-        self.report.calls += len(step.callers)
-        if len(step.callers) == 1:
-            await self._answer(step.callers[0], is_alone=True)
-            self._check_forgotten(step.callers[0])
-        else:
-            answered = await self._call_concurrently(step.callers)
-            self._check_answered(step.callers, answered)
-        self._network.slowness = 0.0
-        self._check_schedule(step)
-
-    async def _call_concurrently(self, callers: Sequence[Caller]) -> set[int]:
-        """Run `callers` concurrently; return the numbers of those answered."""
-        answered: set[int] = set()
-
-        async def ask(number: int, caller: Caller) -> None:
-            await _checkpoints(caller.starts_after)
-            with anyio.CancelScope() as scope:
-                if caller.cancelled_after is not None:
-                    tasks.start_soon(cancel, scope, caller.cancelled_after)
-                await self._answer(caller, is_alone=False)
-                answered.add(number)
-            self.report.cancelled += scope.cancelled_caught
-
-        async def cancel(scope: anyio.CancelScope, rounds: int) -> None:
-            await _checkpoints(rounds)
-            scope.cancel()
-
-        async with anyio.create_task_group() as tasks:
-            for number, caller in enumerate(callers):
-                tasks.start_soon(ask, number, caller)
-        return answered
-
-    def _check_answered(self, callers: Sequence[Caller], answered: set[int]) -> None:
-        for number, caller in enumerate(callers):
-            if number not in answered and caller.cancelled_after is None:
-                self.judge.complain(f"never answered: {caller}")
-
-    async def _answer(self, caller: Caller, *, is_alone: bool) -> None:
-        """Make the call of `caller` and judge the answer."""
-        host, path = caller.hosts[0], caller.path
-        urls = [f"https://{host}{path}" for host in caller.hosts]
-        url, checker, judge = urls[0], self._checker, self.judge
-        self.report.seen[f"call of {caller.action.value}"] += 1
-        match caller.action:
-            case Action.CAN_FETCH:
-                answer = await checker.can_fetch(AGENT, url)
-                judge.judge_answer(host, path, answer, how="can_fetch")
-            case Action.CHECK:
-                self._judge_verdict(host, path, await checker.check([AGENT], url))
-            case Action.CHECK_TWICE:
-                await self._check_twice(host, path, is_alone=is_alone)
-            case Action.MANY:
-                answers = await checker.can_fetch_many(f"{AGENT}/1.0 (+x)", urls)
-                for one, answer in zip(caller.hosts, answers, strict=True):
-                    judge.judge_answer(one, path, answer, how="can_fetch_many")
-            case Action.PEEK:
-                self._peek(host, path)
-            case Action.CRAWL_DELAY:
-                delay = await checker.crawl_delay(AGENT, url)
-                judge.judge_rules(host, "crawl-delay", delay)
-            case Action.ROBOTS_TXT:
-                file = await checker.robots_txt(url)
-                judge.judge_rules(host, "file", file is not None)
-            case _:
-                await self._act(caller, urls, is_alone=is_alone)
-
-    async def _act(
-        self, caller: Caller, urls: Sequence[str], *, is_alone: bool
-    ) -> None:
-        """Call a method that returns nothing."""
-        judge, host = self.judge, caller.hosts[0]
-        match caller.action:
-            case Action.PREFETCH:
-                await self._checker.prefetch(urls)
-                for one in caller.hosts if is_alone else ():
-                    judge.judge_prefetched(one)
-            case Action.REFRESH:
-                judge.refresh_requested(host)
-                await self._checker.refresh(urls[0])
-                if not judge.fetched[host] and host not in judge.overrides:
-                    judge.complain(f"{host} was not refreshed")
-            case _:
-                judge.forget_requested(host, is_alone=is_alone)
-                await self._checker.forget(urls[0])
-
-    async def _check_twice(self, host: str, path: str, *, is_alone: bool) -> None:
-        """Check that the methods agree, and that the answer is then in memory."""
-        url = f"https://{host}{path}"
-        verdict = await self._checker.check(AGENT, url)
-        self._judge_verdict(host, path, verdict)
-        fetches = self.judge.fetches
-        answer = await self._checker.can_fetch(AGENT, url)
-        self.judge.judge_answer(host, path, answer, how="can_fetch")
-        if not is_alone or fetches != self.judge.fetches:
-            return
-        if answer is not verdict.allowed:
-            self.judge.complain(f"{url}: can_fetch {answer}, but check {verdict}")
-        peeked = self._checker.peek(AGENT, url)
-        if peeked is not answer and (
-            peeked is not None or self.judge.must_be_cached(host)
-        ):
-            self.judge.complain(f"{url}: can_fetch {answer}, but peek {peeked}")
-
-    def _judge_verdict(self, host: str, path: str, verdict: Verdict) -> None:
-        decision = Decision(
-            allowed=verdict.allowed,
-            reason=verdict.reason,
-            is_stale=verdict.is_stale,
-            access=verdict.access,
-            fresh_until=verdict.fresh_until,
-        )
-        self.judge.judge_verdict(host, path, decision)
-        if verdict.origin != f"https://{host}":
-            self.judge.complain(f"the verdict for {host} names {verdict.origin}")
-
-    def _peek(self, host: str, path: str) -> None:
-        answer = self._checker.peek(AGENT, f"https://{host}{path}")
-        if answer is not None:
-            self.judge.judge_answer(host, path, answer, how="peek", now_only=True)
-
-    def _check_idle(self) -> None:
-        """Check what must be true between calls."""
-        stats = self._checker.stats
-        if stats.fetches_under_way:
-            self.judge.complain(f"{stats.fetches_under_way} fetches never end")
-        if stats.fetches != self.judge.fetches:
-            self.judge.complain(
-                f"{stats.fetches} fetches are counted instead of {self.judge.fetches}"
-            )
-        for host in HOSTS:
-            for path in PATHS:
-                self._peek(host, path)
-
-    def _check_forgotten(self, caller: Caller) -> None:
-        """Check that a working store has no entry after a lone call of `forget`."""
-        store_works = self._store.mood in {Mood.WELL, Mood.SLOW}
-        if caller.action is Action.FORGET and store_works:
-            key = key_of(f"https://{caller.hosts[0]}", terms_of(self.judge.policy))
-            if self._store.has(key):
-                self.judge.complain(f"{key} was not forgotten")
-
-    def _check_schedule(self, step: Calls) -> None:
-        """Check that callers share fetches while the clock stands still."""
-        reasons = Counter(
-            host
-            for caller in step.callers
-            if caller.action in {Action.REFRESH, Action.FORGET}
-            for host in caller.hosts
-        )
-        if step.slowness or not self.judge.is_one_fetch_enough:
-            return
-        for host, fetches in self.judge.fetched.items():
-            if fetches > 1 + reasons[host]:
-                self.judge.complain(f"{host} was fetched {fetches} times at once")
+    Trio runs the tasks of each batch in random order. Setting the same two internals
+    as pytest-trio and Hypothesis makes the order reproducible.
+    """
+    logging.getLogger("robotsgate").setLevel(logging.CRITICAL)  # stores fail often
+    trio_run._ALLOW_DETERMINISTIC_SCHEDULING = True
+    trio_run._r.seed(0)
+    try:
+        return anyio.run(run, steps, backend=backend)
+    finally:
+        trio_run._ALLOW_DETERMINISTIC_SCHEDULING = False
+        trio_run._r.seed()
+        logging.getLogger("robotsgate").setLevel(logging.NOTSET)
 
 
-async def _checkpoints(count: int) -> None:
-    for _ in range(count):
-        await anyio.lowlevel.checkpoint()
+def failure_of(seed: int, backend: str) -> SimulationError | None:
+    """The failure of `seed`; `None` if it passes."""
+    return _failure(scenario(seed, STEPS), backend)
+
+
+def shortest_failure(seed: int, backend: str) -> SimulationError | None:
+    """Like `failure_of`, without the steps that are not needed for a failure."""
+    steps = scenario(seed, STEPS)
+    shortest = _failure(steps, backend)
+    if shortest is None:
+        return None
+    steps = steps[: shortest.number + 1]
+    for number in reversed(range(len(steps))):
+        fewer = [*steps[:number], *steps[number + 1 :]]
+        error = _failure(fewer, backend)
+        if error is not None:
+            steps, shortest = fewer[: error.number + 1], error
+    return shortest
+
+
+def _failure(steps: Sequence[tuple[int, Step]], backend: str) -> SimulationError | None:
+    try:
+        run_on(backend, steps)
+    except SimulationError as error:
+        return error
+    return None
