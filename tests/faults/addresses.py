@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from robotsgate import AddressGuard, Policy
 from tests.faults import certificates
-from tests.faults.fault import RULES, Group
+from tests.faults.fault import RULES
 from tests.faults.rows import head, refused, rules_apply
 from tests.servers.answers import Raw, Reply, redirect
 from tests.servers.loopback import Connection
@@ -79,99 +79,91 @@ def _to_metadata(stage: Stage) -> str:
     return stage.serve(redirect(location), host=_PUBLIC).url
 
 
-ADDRESSES = Group(
-    name="addresses",
-    faults=(
+ADDRESSES = (
+    refused(
+        "redirects to an internal address",
+        _to("127.0.0.1"),
+        policy=_REDIRECTS,
+        accepted=_UNTOUCHED,
+    ),
+    refused(
+        "redirects to a name that resolves to an internal address",
+        _to("localhost"),
+        policy=_REDIRECTS,
+        accepted=_UNTOUCHED,
+    ),
+    refused(
+        "redirects to a cloud metadata service, `169.254.169.254`",
+        _to_metadata,
+        policy=_REDIRECTS,
+        accepted=(1,),
+    ),
+    refused(
+        "redirects to an external address, and from there to an internal one",
+        _via_two_outside,
+        policy=_REDIRECTS,
+        accepted=(0, 1, 1),
+    ),
+    refused(
+        "redirects from an internal address to an external one, and back",
+        _inside_to_outside_and_back,
+        policy=_REDIRECTS,
+        accepted=(0, 1, 1),
+    ),
+    refused(
+        "redirects to https at an internal address",
+        _to_tls,
+        policy=_REDIRECTS,
+        accepted=_UNTOUCHED,
+    ),
+    *(
         refused(
-            "redirects to an internal address",
-            _to("127.0.0.1"),
-            policy=_REDIRECTS,
-            accepted=_UNTOUCHED,
-        ),
-        refused(
-            "redirects to a name that resolves to an internal address",
-            _to("localhost"),
-            policy=_REDIRECTS,
-            accepted=_UNTOUCHED,
-        ),
-        refused(
-            "redirects to a cloud metadata service, `169.254.169.254`",
-            _to_metadata,
-            policy=_REDIRECTS,
-            accepted=(1,),
-        ),
-        refused(
-            "redirects to an external address, and from there to an internal one",
-            _via_two_outside,
-            policy=_REDIRECTS,
-            accepted=(0, 1, 1),
-        ),
-        refused(
-            "redirects from an internal address to an external one, and back",
-            _inside_to_outside_and_back,
-            policy=_REDIRECTS,
-            accepted=(0, 1, 1),
-        ),
-        refused(
-            "redirects to https at an internal address",
-            _to_tls,
-            policy=_REDIRECTS,
-            accepted=_UNTOUCHED,
-        ),
-        *(
-            refused(
-                f"redirects to an internal address, written `{host}`",
-                _to(host, listening="::1" if host == "[::1]" else "127.0.0.1"),
-                policy=_PUBLIC_ONLY,
-                accepted=_UNTOUCHED,
-            )
-            for host in (
-                "127.1",
-                "2130706433",
-                "0x7f000001",
-                "0177.0.0.1",
-                "127.0.0.1.",
-                "0.0.0.0",  # noqa: S104 (requested, not listened on)
-                "0",
-                "[::]",
-                "[::1]",
-                "[::ffff:127.0.0.1]",
-                "[::127.0.0.1]",
-                "[64:ff9b::127.0.0.1]",
-                "１２７。０。０。１",  # noqa: RUF001 (fullwidth digits on purpose)
-                "LOCALHOST",
-            )
-        ),
-        refused(
-            "has an internal address, with `AddressGuard.PUBLIC_ONLY`",
-            _inside,
+            f"redirects to an internal address, written `{host}`",
+            _to(host, listening="::1" if host == "[::1]" else "127.0.0.1"),
             policy=_PUBLIC_ONLY,
-            accepted=(0,),
-        ),
-        refused(
-            "has a name that resolves to an internal address, with"
-            " `AddressGuard.PUBLIC_ONLY`",
-            _by_name,
-            policy=_PUBLIC_ONLY,
-            accepted=(0,),
-        ),
-        rules_apply(
-            "has an internal address",
-            _inside,
-            policy=_REDIRECTS,
-            accepted=(1,),
-        ),
-        rules_apply(
-            "redirects from one internal address to another",
-            _inside_to_inside,
-            policy=_REDIRECTS,
-            accepted=(1, 1),
-        ),
-        rules_apply(
-            "redirects to an internal address, with `AddressGuard.OFF`",
-            _to("127.0.0.1"),
-            policy=_OFF,
-            accepted=(1, 1),
-        ),
+            accepted=_UNTOUCHED,
+        )
+        for host in (
+            "127.1",
+            "2130706433",
+            "0x7f000001",
+            "0177.0.0.1",
+            "127.0.0.1.",
+            "0.0.0.0",  # noqa: S104 (requested, not listened on)
+            "0",
+            "[::]",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+            "[::127.0.0.1]",
+            "[64:ff9b::127.0.0.1]",
+            "１２７。０。０。１",  # noqa: RUF001 (fullwidth digits on purpose)
+            "LOCALHOST",
+        )
+    ),
+    refused(
+        "has an internal address, with `AddressGuard.PUBLIC_ONLY`",
+        _inside,
+        policy=_PUBLIC_ONLY,
+        accepted=(0,),
+    ),
+    refused(
+        "has a name that resolves to an internal address, with"
+        " `AddressGuard.PUBLIC_ONLY`",
+        _by_name,
+        policy=_PUBLIC_ONLY,
+        accepted=(0,),
+    ),
+    rules_apply("has an internal address", _inside, policy=_REDIRECTS, accepted=(1,)),
+    rules_apply(
+        "redirects from one internal address to another",
+        _inside_to_inside,
+        policy=_REDIRECTS,
+        accepted=(1, 1),
+    ),
+    rules_apply(
+        "redirects to an internal address, with `AddressGuard.OFF`",
+        _to("127.0.0.1"),
+        policy=_OFF,
+        accepted=(1, 1),
     ),
 )

@@ -5,13 +5,10 @@ from __future__ import annotations
 import ssl
 from datetime import UTC, datetime
 from functools import cache
+from typing import Any
 
 import trustme
 
-_PAST_START = datetime(2001, 1, 1, tzinfo=UTC)
-_PAST_END = datetime(2002, 1, 1, tzinfo=UTC)
-_FUTURE_START = datetime(2090, 1, 1, tzinfo=UTC)
-_FUTURE_END = datetime(2091, 1, 1, tzinfo=UTC)
 _HOSTS = ("127.0.0.1", "127.0.0.2", "localhost")
 
 
@@ -25,43 +22,31 @@ def trusting() -> ssl.SSLContext:
 
 @cache
 def valid() -> ssl.SSLContext:
-    """For a server with a valid certificate."""
-    return _server_context(_authority().issue_cert(*_HOSTS))
+    return _context_of(_issued())
 
 
 @cache
 def expired() -> ssl.SSLContext:
-    """For a server whose certificate has expired."""
-    return _server_context(
-        _authority().issue_cert(*_HOSTS, not_before=_PAST_START, not_after=_PAST_END)
-    )
+    return _context_of(_issued(not_before=_year(2001), not_after=_year(2002)))
 
 
 @cache
 def not_valid_yet() -> ssl.SSLContext:
-    """For a server whose certificate is not valid yet."""
-    return _server_context(
-        _authority().issue_cert(
-            *_HOSTS, not_before=_FUTURE_START, not_after=_FUTURE_END
-        )
-    )
+    return _context_of(_issued(not_before=_year(2090), not_after=_year(2091)))
 
 
 @cache
 def for_another_host() -> ssl.SSLContext:
-    """For a server with a certificate for a different host."""
-    return _server_context(_authority().issue_cert("www.example.com"))
+    return _context_of(_issued("www.example.com"))
 
 
 @cache
 def from_another_authority() -> ssl.SSLContext:
-    """For a server with a certificate from an unknown authority."""
-    return _server_context(trustme.CA().issue_cert(*_HOSTS))
+    return _context_of(trustme.CA().issue_cert(*_HOSTS))
 
 
 @cache
 def self_signed() -> ssl.SSLContext:
-    """For a server with a self-signed certificate."""
     authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with (
@@ -72,18 +57,15 @@ def self_signed() -> ssl.SSLContext:
     return context
 
 
-@cache
 def requiring_client_certificate() -> ssl.SSLContext:
-    """For a server that requires a client certificate."""
-    context = _server_context(_authority().issue_cert(*_HOSTS))
+    context = _context_of(_issued())
     context.verify_mode = ssl.CERT_REQUIRED
     return context
 
 
-@cache
 def with_many_tickets() -> ssl.SSLContext:
-    """For a server that sends a thousand session tickets."""
-    context = _server_context(_authority().issue_cert(*_HOSTS))
+    """The server sends a thousand session tickets."""
+    context = _context_of(_issued())
     context.num_tickets = 1_000
     return context
 
@@ -93,7 +75,15 @@ def _authority() -> trustme.CA:
     return trustme.CA()
 
 
-def _server_context(certificate: trustme.LeafCert) -> ssl.SSLContext:
+def _issued(*hosts: str, **dates: Any) -> trustme.LeafCert:  # noqa: ANN401 (of issue_cert)
+    return _authority().issue_cert(*(hosts or _HOSTS), **dates)
+
+
+def _year(year: int) -> datetime:
+    return datetime(year, 1, 1, tzinfo=UTC)
+
+
+def _context_of(certificate: trustme.LeafCert) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate.configure_cert(context)
     return context

@@ -7,24 +7,18 @@ from typing import TYPE_CHECKING
 
 from robotsgate import Policy
 from tests.faults import certificates
-from tests.faults.fault import RULES, Group
+from tests.faults.fault import RULES
 from tests.faults.rows import (
     SHORT_DEADLINE,
     answering,
+    garbled,
     head,
+    raw,
     rules_apply,
     timed_out,
     unreachable,
 )
-from tests.servers.answers import (
-    Late,
-    Raw,
-    Reply,
-    Routes,
-    dripping,
-    endless,
-    redirect,
-)
+from tests.servers.answers import Late, Raw, Reply, Routes, dripping, endless, redirect
 from tests.servers.loopback import Connection, dead_port
 
 if TYPE_CHECKING:
@@ -100,214 +94,175 @@ def _slow_redirects() -> Answer:
     )
 
 
-CONNECTIONS = Group(
-    name="connections",
-    faults=(
-        unreachable("refuses the connection", _refusing, error="ConnectError"),
-        timed_out(
-            "never takes the connection from the queue of its system", _never_accepting
-        ),
-        timed_out(
-            "accepts and reads, but never responds",
-            answering(Raw(b"", Connection.hang)),
-        ),
-        unreachable(
-            "is silent for longer than `read_timeout`",
-            answering(Raw(b"", Connection.hang)),
-            policy=Policy(read_timeout=SHORT_DEADLINE),
-            error="ReadTimeout",
-        ),
-        unreachable(
-            "accepts and closes at once",
-            answering(Raw(b""), reads_requests=False),
-            error="",
-        ),
-        unreachable(
-            "closes instead of responding",
-            answering(Raw(b"")),
-            error="RemoteProtocolError",
-        ),
-        unreachable(
-            "resets instead of responding",
-            answering(Raw(b"", Connection.reset)),
-            error="ReadError",
-        ),
-        unreachable(
-            "closes in the middle of the head",
-            answering(Raw(b"HTTP/1.1 200 OK\r\nX: ")),
-            error="RemoteProtocolError",
-        ),
-        unreachable(
-            "resets in the middle of the head",
-            answering(Raw(b"HTTP/1.1 200 OK\r\nX: ", Connection.reset)),
-            error="ReadError",
-        ),
-        timed_out(
-            "stops in the middle of the head",
-            answering(Raw(b"HTTP/1.1 200 OK\r\nX: ", Connection.hang)),
-        ),
-        unreachable(
-            "closes in the middle of the body",
-            answering(Raw(_WITH_LENGTH + RULES[:_HALF])),
-            error="RemoteProtocolError",
-        ),
-        unreachable(
-            "resets in the middle of the body",
-            answering(Raw(_WITH_LENGTH + RULES[:_HALF], Connection.reset)),
-            error="ReadError",
-        ),
-        unreachable(
-            "resets in the middle of a body without a length",
-            answering(Raw(head("200 OK") + RULES, Connection.reset)),
-            error="ReadError",
-        ),
-        timed_out(
-            "stops in the middle of the body",
-            answering(Raw(_WITH_LENGTH + RULES[:_HALF], Connection.hang)),
-        ),
-        rules_apply(
-            "sends all of the body and keeps the connection open",
-            answering(Raw(_WITH_LENGTH + RULES, Connection.hang)),
-        ),
-        rules_apply(
-            "responds before the request",
-            answering(Raw(_WITH_LENGTH + RULES, Connection.hang), reads_requests=False),
-        ),
-        rules_apply(
-            "sends a second response after the first",
-            answering(Raw((_WITH_LENGTH + RULES) * 2, Connection.hang)),
-        ),
+CONNECTIONS = (
+    unreachable("refuses the connection", _refusing, error="ConnectError"),
+    timed_out(
+        "never takes the connection from the queue of its system", _never_accepting
+    ),
+    timed_out("accepts and reads, but never responds", raw(b"", Connection.hang)),
+    unreachable(
+        "is silent for longer than `read_timeout`",
+        raw(b"", Connection.hang),
+        policy=Policy(read_timeout=SHORT_DEADLINE),
+        error="ReadTimeout",
+    ),
+    unreachable(
+        "accepts and closes at once",
+        answering(Raw(b""), reads_requests=False),
+        error="",
+    ),
+    garbled("closes instead of responding", raw(b"")),
+    unreachable(
+        "resets instead of responding", raw(b"", Connection.reset), error="ReadError"
+    ),
+    garbled("closes in the middle of the head", raw(b"HTTP/1.1 200 OK\r\nX: ")),
+    unreachable(
+        "resets in the middle of the head",
+        raw(b"HTTP/1.1 200 OK\r\nX: ", Connection.reset),
+        error="ReadError",
+    ),
+    timed_out(
+        "stops in the middle of the head",
+        raw(b"HTTP/1.1 200 OK\r\nX: ", Connection.hang),
+    ),
+    garbled("closes in the middle of the body", raw(_WITH_LENGTH + RULES[:_HALF])),
+    unreachable(
+        "resets in the middle of the body",
+        raw(_WITH_LENGTH + RULES[:_HALF], Connection.reset),
+        error="ReadError",
+    ),
+    unreachable(
+        "resets in the middle of a body without a length",
+        raw(head("200 OK") + RULES, Connection.reset),
+        error="ReadError",
+    ),
+    timed_out(
+        "stops in the middle of the body",
+        raw(_WITH_LENGTH + RULES[:_HALF], Connection.hang),
+    ),
+    rules_apply(
+        "sends all of the body and keeps the connection open",
+        raw(_WITH_LENGTH + RULES, Connection.hang),
+    ),
+    rules_apply(
+        "responds before the request",
+        answering(Raw(_WITH_LENGTH + RULES, Connection.hang), reads_requests=False),
+    ),
+    rules_apply(
+        "sends a second response after the first",
+        raw((_WITH_LENGTH + RULES) * 2, Connection.hang),
     ),
 )
 
-TIMES = Group(
-    name="times",
-    faults=(
-        timed_out(
-            "sends its head one byte at a time, forever",
-            answering(Raw(b"HTTP/1.1 200 OK\r\nX: ", dripping(b"x"))),
-        ),
-        timed_out(
-            "sends its body one byte at a time, forever",
-            answering(Raw(head("200 OK") + RULES, dripping(b"#"))),
-        ),
-        timed_out(
-            "sends `100 Continue` again and again, slowly",
-            answering(Raw(b"", dripping(head("100 Continue")))),
-        ),
-        timed_out(
-            "redirects five times, slowly",
-            answering(_slow_redirects()),
-        ),
-        rules_apply(
-            "sends a slow body that ends before the deadline",
-            answering(Raw(_WITH_LENGTH + RULES[:_HALF], _finish_after(0.3))),
-        ),
-        timed_out(
-            "sends a slow body that ends after the deadline",
-            answering(Raw(_WITH_LENGTH + RULES[:_HALF], _finish_after(0.3))),
-        ),
+TIMES = (
+    timed_out(
+        "sends its head one byte at a time, forever",
+        raw(b"HTTP/1.1 200 OK\r\nX: ", dripping(b"x")),
+    ),
+    timed_out(
+        "sends its body one byte at a time, forever",
+        raw(head("200 OK") + RULES, dripping(b"#")),
+    ),
+    timed_out(
+        "sends `100 Continue` again and again, slowly",
+        raw(b"", dripping(head("100 Continue"))),
+    ),
+    timed_out("redirects five times, slowly", answering(_slow_redirects())),
+    rules_apply(
+        "sends a slow body that ends before the deadline",
+        raw(_WITH_LENGTH + RULES[:_HALF], _finish_after(0.3)),
+    ),
+    timed_out(
+        "sends a slow body that ends after the deadline",
+        raw(_WITH_LENGTH + RULES[:_HALF], _finish_after(0.3)),
     ),
 )
 
-HANDSHAKES = Group(
-    name="handshakes",
-    faults=(
-        rules_apply(
-            "has a valid certificate, for comparison",
-            answering(Reply(body=RULES), ssl_context=certificates.valid()),
+HANDSHAKES = (
+    rules_apply(
+        "has a valid certificate, for comparison",
+        answering(Reply(body=RULES), ssl_context=certificates.valid()),
+    ),
+    unreachable(
+        "has a certificate that has expired",
+        answering(Reply(body=RULES), ssl_context=certificates.expired()),
+        error="certificate has expired",
+    ),
+    unreachable(
+        "has a certificate that is not valid yet",
+        answering(Reply(body=RULES), ssl_context=certificates.not_valid_yet()),
+        error="certificate is not yet valid",
+    ),
+    unreachable(
+        "has the certificate of another host",
+        answering(Reply(body=RULES), ssl_context=certificates.for_another_host()),
+        error="certificate",
+    ),
+    unreachable(
+        "has a self-signed certificate",
+        answering(Reply(body=RULES), ssl_context=certificates.self_signed()),
+        error="certificate",
+    ),
+    unreachable(
+        "has a certificate from an unknown authority",
+        answering(Reply(body=RULES), ssl_context=certificates.from_another_authority()),
+        error="certificate",
+    ),
+    unreachable(
+        "requires a client certificate",
+        answering(
+            Reply(body=RULES), ssl_context=certificates.requiring_client_certificate()
         ),
-        unreachable(
-            "has a certificate that has expired",
-            answering(Reply(body=RULES), ssl_context=certificates.expired()),
-            error="certificate has expired",
-        ),
-        unreachable(
-            "has a certificate that is not valid yet",
-            answering(Reply(body=RULES), ssl_context=certificates.not_valid_yet()),
-            error="certificate is not yet valid",
-        ),
-        unreachable(
-            "has the certificate of another host",
-            answering(Reply(body=RULES), ssl_context=certificates.for_another_host()),
-            error="certificate",
-        ),
-        unreachable(
-            "has a self-signed certificate",
-            answering(Reply(body=RULES), ssl_context=certificates.self_signed()),
-            error="certificate",
-        ),
-        unreachable(
-            "has a certificate from an unknown authority",
-            answering(
-                Reply(body=RULES), ssl_context=certificates.from_another_authority()
-            ),
-            error="certificate",
-        ),
-        unreachable(
-            "requires a client certificate",
-            answering(
-                Reply(body=RULES),
-                ssl_context=certificates.requiring_client_certificate(),
-            ),
-            error="",  # the alert may be lost when the connection closes
-        ),
-        timed_out("is silent during the TLS handshake", _before_http(Connection.hang)),
-        timed_out(
-            "announces a handshake message, but never sends it",
-            _before_http(_answer_handshake(_LONG_RECORD)),
-        ),
-        unreachable(
-            "asks for a new handshake forever",
-            _before_http(endless(_HELLO_REQUESTS)),
-            error="the response is too large",
-        ),
-        unreachable(
-            "sends a thousand session tickets after the handshake",
-            answering(Reply(body=RULES), ssl_context=certificates.with_many_tickets()),
-            error="the response is too large",
-        ),
-        unreachable(
-            "is silent during the handshake for longer than `connect_timeout`",
-            _before_http(Connection.hang),
-            policy=Policy(connect_timeout=SHORT_DEADLINE),
-            error="ConnectTimeout",
-        ),
-        unreachable(
-            "closes in the middle of the handshake",
-            _before_http(Connection.close),
-            error="Connect",
-        ),
-        unreachable(
-            "resets in the middle of the handshake",
-            _before_http(_reset_handshake),
-            error="",
-        ),
-        unreachable(
-            "ends the handshake with an alert",
-            _before_http(_answer_handshake(_ALERT)),
-            error="alert",
-        ),
-        unreachable(
-            "speaks plain HTTP instead of TLS",
-            _before_http(_answer_handshake(head("400 Bad Request"))),
-            error="SSL",
-        ),
-        unreachable(
-            "speaks TLS instead of plain HTTP",
-            _plain_http_to_tls,
-            error="",
-        ),
-        unreachable(
-            "closes in the middle of the body, over TLS",
-            answering(
-                Raw(_WITH_LENGTH + RULES[:_HALF]), ssl_context=certificates.valid()
-            ),
-            error="RemoteProtocolError",
-        ),
-        rules_apply(
-            "ends a body without a length, over TLS, without `close_notify`",
-            answering(Raw(head("200 OK") + RULES), ssl_context=certificates.valid()),
-        ),
+        error="",  # the alert may be lost when the connection closes
+    ),
+    timed_out("is silent during the TLS handshake", _before_http(Connection.hang)),
+    timed_out(
+        "announces a handshake message, but never sends it",
+        _before_http(_answer_handshake(_LONG_RECORD)),
+    ),
+    unreachable(
+        "asks for a new handshake forever",
+        _before_http(endless(_HELLO_REQUESTS)),
+        error="the response is too large",
+    ),
+    unreachable(
+        "sends a thousand session tickets after the handshake",
+        answering(Reply(body=RULES), ssl_context=certificates.with_many_tickets()),
+        error="the response is too large",
+    ),
+    unreachable(
+        "is silent during the handshake for longer than `connect_timeout`",
+        _before_http(Connection.hang),
+        policy=Policy(connect_timeout=SHORT_DEADLINE),
+        error="ConnectTimeout",
+    ),
+    unreachable(
+        "closes in the middle of the handshake",
+        _before_http(Connection.close),
+        error="Connect",
+    ),
+    unreachable(
+        "resets in the middle of the handshake",
+        _before_http(_reset_handshake),
+        error="",
+    ),
+    unreachable(
+        "ends the handshake with an alert",
+        _before_http(_answer_handshake(_ALERT)),
+        error="alert",
+    ),
+    unreachable(
+        "speaks plain HTTP instead of TLS",
+        _before_http(_answer_handshake(head("400 Bad Request"))),
+        error="SSL",
+    ),
+    unreachable("speaks TLS instead of plain HTTP", _plain_http_to_tls, error=""),
+    garbled(
+        "closes in the middle of the body, over TLS",
+        answering(Raw(_WITH_LENGTH + RULES[:_HALF]), ssl_context=certificates.valid()),
+    ),
+    rules_apply(
+        "ends a body without a length, over TLS, without `close_notify`",
+        answering(Raw(head("200 OK") + RULES), ssl_context=certificates.valid()),
     ),
 )

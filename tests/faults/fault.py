@@ -7,7 +7,7 @@ import tracemalloc
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 import anyio.lowlevel
@@ -89,14 +89,8 @@ class Fault:
         return self.error is not None and self.error.startswith("no response within")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """Faults of one kind.
-
-    Attributes:
-        name: identifies the table in the page.
-        faults: in table order.
-    """
+class Group(NamedTuple):
+    """Faults of one kind, in table order; the name identifies the table in the page."""
 
     name: str
     faults: tuple[Fault, ...]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from robotsgate import AccessResult, Reason
 from tests.faults.fault import Effect, Fault
+from tests.servers.answers import Raw, Reply
 from tests.servers.loopback import Connection
 
 if TYPE_CHECKING:
@@ -31,6 +32,16 @@ def answering(answer: Answer, **options: Any) -> Callable[[Stage], str]:  # noqa
         return stage.serve(answer, **options).url
 
     return arrange
+
+
+def raw(*parts: Any) -> Callable[[Stage], str]:  # noqa: ANN401 (those of Raw)
+    """One server that answers with `Raw(*parts)`."""
+    return answering(Raw(*parts))
+
+
+def reply(**parts: Any) -> Callable[[Stage], str]:  # noqa: ANN401 (those of Reply)
+    """One server that answers with `Reply(**parts)`."""
+    return answering(Reply(**parts))
 
 
 def rules_apply(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault:  # noqa: ANN401 (those of Fault)
@@ -79,6 +90,11 @@ def unreachable(name: str, arrange: Callable[[Stage], str], **more: Any) -> Faul
         reason=Reason.UNREACHABLE,
         **{"max_memory": _MEMORY_WITHOUT_A_BODY, **more},
     )
+
+
+def garbled(name: str, arrange: Callable[[Stage], str]) -> Fault:
+    """Unreachable, because this is not HTTP."""
+    return unreachable(name, arrange, error="RemoteProtocolError")
 
 
 def timed_out(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault:  # noqa: ANN401 (those of Fault)

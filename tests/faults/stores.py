@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from robotsgate import Policy
-from tests.faults.fault import RULES, Group
+from tests.faults.fault import RULES
 from tests.faults.rows import answering, rules_apply
 from tests.servers.answers import Reply
 
@@ -24,21 +24,18 @@ def _locked(stage: Stage) -> str:
     return f"sqlite:///{stage.locked_file(is_store=True)}"
 
 
-STORES = Group(
-    name="stores",
-    faults=(
-        rules_apply(
-            "serves rules while another process has locked the file of the store",
-            _SERVING,
-            store=_locked,
-            policy=_SHORT_STORE_TIMEOUT,
-        ),
-        rules_apply(
-            "serves rules while another process has locked the file in which the store"
-            " is created",
-            _SERVING,
-            store=_new_and_locked,
-            policy=_SHORT_STORE_TIMEOUT,
-        ),
+STORES = (
+    rules_apply(
+        "serves rules while another process has locked the file of the store",
+        _SERVING,
+        store=_locked,
+        policy=_SHORT_STORE_TIMEOUT,
+    ),
+    rules_apply(
+        "serves rules while another process has locked the file in which the store"
+        " is created",
+        _SERVING,
+        store=_new_and_locked,
+        policy=_SHORT_STORE_TIMEOUT,
     ),
 )
