@@ -127,10 +127,7 @@ KINDS: Mapping[str, tuple[str, Behaviour]] = {
         RULES,
         _fixed(_response("200 OK", "Content-Encoding: gzip", content=_BOMB)),
     ),
-    "sends an endless body": (
-        RULES,
-        _endless(_HEAD + b"\r\n" + _BODY, b"#" * 16_384),
-    ),
+    "sends an endless body": (RULES, _endless(_HEAD + b"\r\n" + _BODY, b"#" * 16_384)),
     "sends a file once, then fails": (RULES, _file_once),
     "has no file": (EVERYTHING, _fixed(_response("404 Not Found"))),
     "redirects in a loop": (

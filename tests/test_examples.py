@@ -65,11 +65,7 @@ def test_crawler_visits_allowed_pages_and_prints_when_to_retry_a_dead_site(
     ],
 )
 def test_service_returns_only_what_robots_txt_and_the_guard_allow(
-    url: str,
-    status: int,
-    text: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    url: str, status: int, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = replace(service.POLICY, allowed_networks=["127.0.0.0/8"])
     monkeypatch.setattr(service, "POLICY", policy)
@@ -94,9 +90,7 @@ def test_service_returns_only_what_robots_txt_and_the_guard_allow(
 
 
 @pytest.mark.slow
-def test_polite_crawler_keeps_each_delay_and_obeys_a_429(
-    tmp_path: Path,
-) -> None:
+def test_polite_crawler_keeps_each_delay_and_obeys_a_429(tmp_path: Path) -> None:
     polite_crawler = importlib.import_module("polite_crawler")  # imports matplotlib
     picture = tmp_path / "politeness.png"
 

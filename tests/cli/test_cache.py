@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Result
     from tests.servers.loopback import LoopbackServer
-    from tests.servers.valkey import Valkey
 
 _BODY = b"User-agent: *\nDisallow: /\n"
 
@@ -129,13 +128,3 @@ def test_missing_store_is_not_created(
 
     assert (result.code, result.stderr.count("\n")) == (2, 1)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_entries_of_a_valkey_store_are_listed(
-    program: Callable[..., Result], valkey: Valkey, site: str
-) -> None:
-    program("check", "--store", valkey.url, site)
-
-    (record,) = program("cache", "ls", "--store", valkey.url, "--json").records
-
-    assert (record["origin"], record["access"]) == (site, "successful")

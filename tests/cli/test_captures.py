@@ -71,20 +71,6 @@ _OUTAGE = (
     "the exact second": (_TWO, "2024-01-31T23:59:59Z", {"2"}),
     "a UTC offset": (_TWO, "2024-02-01T00:59:58+01:00", {"1"}),
     "a day before any capture": (_TWO, "2023-12-31", None),
-    "captures in the same second": (
-        (captured("2024-01-01T12:00:00Z", "/2"), *_TWO[:1]), "2024-01-01", {"1"}
-    ),
-    "captures in the same second, different statuses": (
-        (*_TWO[:1], captured("2024-01-01T12:00:00Z", status=404)), None, set()
-    ),
-    "captures in the same second, a status repeated": (
-        (
-            captured("2024-01-01T12:00:00Z", "/2"),
-            captured("2024-01-01T12:00:00Z", status=404),
-            captured("2024-01-01T12:00:00Z", "/1"),
-        ),
-        None, {"1"},
-    ),
     "a failure after a good copy": (_OUTAGE, None, {"1"}),
     "a failure under another policy": (
         _OUTAGE, "2024-01-31 --policy google-2021", {"1", "2"}

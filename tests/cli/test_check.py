@@ -101,10 +101,6 @@ def test_verdict_comes_first_and_its_reason_last(
         (500, "default", 3,
          ("disallowed {}/: robots.txt is unreachable (500), and there is no usable"
           " cached copy; next fetch in ")),
-    "too many requests":
-        (429, "default", 3,
-         ("disallowed {}/: robots.txt is unreachable (429), and there is no usable"
-          " cached copy; next fetch in ")),
     "a missing file":
         (404, "default", 0,
          "allowed {}/: robots.txt is unavailable (404); fresh for 24 h"),
@@ -135,7 +131,6 @@ def test_exit_code_tells_unreachable_from_disallowed(
     "a line without an origin": (["-"], b"x\n", "expected an absolute URL"),
     "a line that is not UTF-8": ([], b"http://h/\xff\n", "expected a line in UTF-8"),
     "an overlong line": ([], b"x" * 3_000_000 + b"\n\n", "at most 1048576 bytes"),
-    "binary input": (["-"], bytes(range(11, 256)), "expected a line in UTF-8"),
     "an unknown store": (["--store", "x", "http://h/"], b"", "expected memory:"),
     "a store that cannot be opened":
         (["--store", "sqlite:////nowhere/x", "http://h/"], b"", "an existing folder"),

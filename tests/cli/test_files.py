@@ -283,8 +283,6 @@ def test_url_is_fetched_again_even_with_a_store(
 @cases("answer reason codes", {
     "no file": (Reply(status=404), "unavailable (404)", []),
     "an error": (Reply(status=503), "unreachable (503)", ["server-error"]),
-    "part of a file": (Reply(status=206, body=_LINTED), "unreachable (206)", []),
-    "no change": (Reply(status=304), "unreachable (304)", []),
     "an unknown coding": (
         Reply(headers={"Content-Encoding": "br"}, body=_LINTED),
         "unreachable (CodingError: expected the content coding gzip or deflate, ", [],
@@ -447,9 +445,3 @@ def test_invalid_url_is_an_error(
     program: Callable[..., Result], files: list[Path], url: str
 ) -> None:
     assert program("diff", *files, url).code == 2
-
-
-def test_unreadable_file_is_an_error(
-    program: Callable[..., Result], files: list[Path], tmp_path: Path
-) -> None:
-    assert program("diff", files[0], tmp_path / "none").code == 2

@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.conftest import (
-    peak_kib,
-    run_in_shell,
-    run_on_terminal,
-    running,
-)
+from tests.cli.conftest import peak_kib, run_in_shell, run_on_terminal, running
 from tests.servers.answers import Crowd, Raw, Reply
 from tests.servers.loopback import Connection, dead_port
 from tests.tables import cases
@@ -47,9 +42,7 @@ def test_allowed_urls_are_printed_in_input_order(
 
 
 def test_lines_stay_in_order_if_their_origins_do_not_fit_in_memory(
-    program: Callable[..., Result],
-    serve: Callable[..., LoopbackServer],
-    tmp_path: Path,
+    program: Callable[..., Result], serve: Callable[..., LoopbackServer], tmp_path: Path
 ) -> None:
     servers = [serve(Reply(body=_BODY)) for _ in range(3)]
     lines = [f"{servers[n % 3].url}/{'xp'[n % 2]}{n:0500}" for n in range(2_000)]
@@ -122,9 +115,7 @@ def test_lines_without_a_url_are_counted_and_cause_exit_code_1(
     )
 
 
-def test_urls_are_printed_byte_for_byte(
-    serve: Callable[..., LoopbackServer],
-) -> None:
+def test_urls_are_printed_byte_for_byte(serve: Callable[..., LoopbackServer]) -> None:
     """In a locale other than UTF-8, it used to print /\\u65e5\\u672c."""
     line = f"{serve(Reply(body=_BODY)).url}/日本"
 

@@ -134,9 +134,7 @@ def test_failing_stream_changes_no_answer_and_shows_no_traceback(
 
 @pytest.mark.parametrize("has_colour", [True, False])
 def test_terminal_gets_colour_unless_no_color_is_set(
-    serve: Callable[..., LoopbackServer],
-    *,
-    has_colour: bool,
+    serve: Callable[..., LoopbackServer], *, has_colour: bool
 ) -> None:
     server = serve(Reply(body=_BODY))
     shown = run_on_terminal(

@@ -254,11 +254,7 @@ def test_other_host_names_are_refused(host: str, status: int) -> None:
 def test_every_response_has_the_security_headers_and_none_redirects() -> None:
     with _page() as client:
         gets = [client.get(path) for path in _serve._FILES]
-        others = [
-            client.get("/nothing"),
-            client.post("/answers"),
-            client.head("/"),
-        ]
+        others = [client.get("/nothing"), client.post("/answers"), client.head("/")]
 
     assert [one.status_code for one in gets] == [200] * 4
     assert [one.status_code for one in others] == [404, 415, 501]

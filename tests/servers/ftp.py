@@ -95,10 +95,7 @@ class FtpPart:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             listener.settimeout(10)
             high, low = divmod(listener.getsockname()[1], 256)
-            defaults = {
-                **_REPLIES,
-                "PASV": f"227 ({self.host},{high},{low})".encode(),
-            }
+            defaults = {**_REPLIES, "PASV": f"227 ({self.host},{high},{low})".encode()}
             while line := connection.receive():
                 command = line.split()[0].decode()
                 reply = self.replies.get(command, defaults.get(command, b"500 what?"))
