@@ -31,8 +31,8 @@ from robotsgate.testing import ManualClock
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from robotsgate import TurnSchedule
     from robotsgate.events import GateEvent
+    from robotsgate.politeness import TurnSchedule
 
 _AGENT = "ExampleBot"
 _WORKERS = 64

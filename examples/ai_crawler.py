@@ -14,13 +14,15 @@ import anyio
 import httpx
 from example_site import running
 
-from robotsgate import Preference, RobotsChecker
+from robotsgate import RobotsChecker
 from robotsgate.page import PageDirectives
+from robotsgate.robotstxt import Preference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from robotsgate import CategoryPreference, UsagePreferences
+    from robotsgate import UsagePreferences
+    from robotsgate.robotstxt import CategoryPreference
 
 # --- The crawler ------------------------------------------------------------------
 

@@ -97,7 +97,6 @@ def modules_after(statement: str) -> set[str]:
         "archive",
         "errors",
         "events",
-        "politeness._host_record",
         "page",
     ],
 )

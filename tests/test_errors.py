@@ -17,13 +17,13 @@ from robotsgate import (
     Reason,
     RobotsError,
     Rule,
-    RuleKind,
     StoreError,
     TurnNotInTimeError,
     UnsupportedError,
     Verdict,
     errors,
 )
+from robotsgate.robotstxt import RuleKind
 
 VERDICT = Verdict(
     allowed=False,

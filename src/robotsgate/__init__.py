@@ -39,19 +39,7 @@ if TYPE_CHECKING:
     from robotsgate.fetching._fetcher import FetchFailedError as FetchFailedError
     from robotsgate.fetching._httpx import AsyncClientLike as AsyncClientLike
     from robotsgate.fetching._httpx import AsyncTransportLike as AsyncTransportLike
-    from robotsgate.politeness._gate import HostStatus as HostStatus
     from robotsgate.politeness._gate import PolitenessGate as PolitenessGate
-    from robotsgate.politeness._host_record import HostState as HostState
-    from robotsgate.politeness._host_record import Pace as Pace
-    from robotsgate.politeness._host_record import TurnEnd as TurnEnd
-    from robotsgate.politeness._ledger import Grant as Grant
-    from robotsgate.politeness._ledger import Ledger as Ledger
-    from robotsgate.politeness._ledger import LedgerStatus as LedgerStatus
-    from robotsgate.politeness._ledger import LocalLedger as LocalLedger
-    from robotsgate.politeness._ledger import Wait as Wait
-    from robotsgate.politeness._schedule import ScheduledTurn as ScheduledTurn
-    from robotsgate.politeness._schedule import TurnSchedule as TurnSchedule
-    from robotsgate.politeness._schedule import URLSchedule as URLSchedule
     from robotsgate.politeness._shared_ledger import SharedLedger as SharedLedger
     from robotsgate.politeness._turns import Turn as Turn
     from robotsgate.robotstxt._dialect import Dialect as Dialect
@@ -61,22 +49,12 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._lint import Severity as Severity
     from robotsgate.robotstxt._model import Group as Group
     from robotsgate.robotstxt._model import Line as Line
-    from robotsgate.robotstxt._model import LineKind as LineKind
     from robotsgate.robotstxt._model import Match as Match
-    from robotsgate.robotstxt._model import OtherLine as OtherLine
-    from robotsgate.robotstxt._model import RequestRate as RequestRate
     from robotsgate.robotstxt._model import Rule as Rule
-    from robotsgate.robotstxt._model import RuleKind as RuleKind
     from robotsgate.robotstxt._robots_txt import RobotsTxt as RobotsTxt
-    from robotsgate.robotstxt._usage_preferences import (
-        CategoryPreference as CategoryPreference,
-    )
-    from robotsgate.robotstxt._usage_preferences import Preference as Preference
     from robotsgate.robotstxt._usage_preferences import (
         UsagePreferences as UsagePreferences,
     )
-    from robotsgate.stores._base import FetchLease as FetchLease
-    from robotsgate.stores._base import ListableStore as ListableStore
     from robotsgate.stores._base import Store as Store
     from robotsgate.stores._url import open_store as open_store
     from robotsgate.stores.memory import MemoryStore as MemoryStore
@@ -100,19 +78,16 @@ _NAMES = {
     ),
     "fetching._fetcher": "FetchFailedError FetchedResponse Fetcher",
     "fetching._httpx": "AsyncClientLike AsyncTransportLike",
-    "politeness._gate": "HostStatus PolitenessGate",
-    "politeness._ledger": "Grant Ledger LedgerStatus LocalLedger Wait",
-    "politeness._host_record": "HostState Pace TurnEnd",
+    "politeness._gate": "PolitenessGate",
     "politeness._shared_ledger": "SharedLedger",
-    "politeness._schedule": "ScheduledTurn TurnSchedule URLSchedule",
     "politeness._turns": "Turn",
     "robotstxt._dialect": "Dialect",
     "robotstxt._headers": "HeadersLike",
     "robotstxt._lint": "Diagnostic DiagnosticKind Severity",
-    "robotstxt._model": "Group Line LineKind Match OtherLine RequestRate Rule RuleKind",
+    "robotstxt._model": "Group Line Match Rule",
     "robotstxt._robots_txt": "RobotsTxt",
-    "robotstxt._usage_preferences": "CategoryPreference Preference UsagePreferences",
-    "stores._base": "FetchLease ListableStore Store",
+    "robotstxt._usage_preferences": "UsagePreferences",
+    "stores._base": "Store",
     "stores._url": "open_store",
     "stores.memory": "MemoryStore",
     "stores.sqlite": "SQLiteStore",

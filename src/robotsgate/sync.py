@@ -29,9 +29,10 @@ from weakref import WeakSet
 import anyio
 from anyio.from_thread import BlockingPortal
 
-from robotsgate import Dialect, Policy, SystemClock, TurnEnd
+from robotsgate import Dialect, Policy, SystemClock
 from robotsgate import PolitenessGate as _AsyncGate
 from robotsgate import RobotsChecker as _AsyncChecker
+from robotsgate.politeness import TurnEnd
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
         CheckResult,
         Clock,
         Fetcher,
-        HostStatus,
-        Ledger,
         RobotsTxt,
         Store,
         URLLike,
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
     )
     from robotsgate import Turn as _AsyncTurn
     from robotsgate.events import CheckerEvent, CheckerStats, GateEvent, GateStats
+    from robotsgate.politeness import HostStatus, Ledger
 
 __all__ = ["PolitenessGate", "RobotsChecker", "Turn"]
 

@@ -26,12 +26,12 @@ from robotsgate import (
     InvalidURLError,
     Origin,
     Policy,
-    Preference,
     Reason,
     RobotsArchive,
     RobotsChecker,
     RobotsTxt,
 )
+from robotsgate.robotstxt import Preference
 from robotsgate.testing import ManualClock
 from tests.checking.builders import Unreadable
 from tests.tables import cases

@@ -11,7 +11,6 @@ import pytest
 
 from robotsgate import (
     AccessResult,
-    CategoryPreference,
     DiagnosticKind,
     Dialect,
     DisallowedError,
@@ -20,15 +19,14 @@ from robotsgate import (
     MemoryStore,
     Policy,
     PolitenessGate,
-    Preference,
     Reason,
-    RequestRate,
     RobotsChecker,
     RobotsTxt,
     StoreError,
     UnsupportedError,
 )
 from robotsgate.events import CheckerEvent, CheckerStats, RobotsTxtFetched, StoreFailed
+from robotsgate.robotstxt import CategoryPreference, Preference, RequestRate
 from robotsgate.testing import FakeSite, ManualClock
 
 from .builders import (

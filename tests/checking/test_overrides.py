@@ -16,9 +16,9 @@ from robotsgate import (
     RobotsChecker,
     RobotsTxt,
     Rule,
-    RuleKind,
     Verdict,
 )
+from robotsgate.robotstxt import RuleKind
 from robotsgate.testing import ManualClock
 
 from .builders import (

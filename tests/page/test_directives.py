@@ -10,9 +10,10 @@ import httpx
 import multidict
 import pytest
 
-from robotsgate import InvalidProductTokenError, Preference
+from robotsgate import InvalidProductTokenError
 from robotsgate.page import PageDirectives
 from robotsgate.page._directives import MAX_BYTES, _meta_tags
+from robotsgate.robotstxt import Preference
 from tests.tables import cases
 
 if TYPE_CHECKING:

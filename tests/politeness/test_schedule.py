@@ -38,8 +38,8 @@ from .crawl import DELAY, Crawl, SlowLedger
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
-    from robotsgate import ScheduledTurn, TurnSchedule
     from robotsgate.events import GateEvent
+    from robotsgate.politeness import ScheduledTurn, TurnSchedule
     from robotsgate.politeness._hosts import Claim
     from robotsgate.politeness._turns import Turn
 

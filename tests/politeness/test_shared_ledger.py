@@ -10,17 +10,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from robotsgate import (
-    Grant,
-    HostState,
-    MemoryStore,
-    SharedLedger,
-    SQLiteStore,
-    StoreError,
-    TurnEnd,
-    Wait,
-)
+from robotsgate import MemoryStore, SharedLedger, SQLiteStore, StoreError
 from robotsgate.events import HostRecordReplaced, LedgerFailed, LedgerReturned
+from robotsgate.politeness import Grant, HostState, TurnEnd, Wait
 from robotsgate.stores import HOST_PREFIX
 from robotsgate.testing import ManualClock
 from tests.cancellation import cancelled_at

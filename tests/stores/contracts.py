@@ -9,7 +9,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from robotsgate import FetchLease, ListableStore, Store, StoreError
+from robotsgate import Store, StoreError
+from robotsgate.stores import FetchLease, ListableStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

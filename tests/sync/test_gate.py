@@ -16,14 +16,9 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 
 import robotsgate
-from robotsgate import (
-    DisallowedError,
-    LocalLedger,
-    SystemClock,
-    TurnNotInTimeError,
-    sync,
-)
+from robotsgate import DisallowedError, SystemClock, TurnNotInTimeError, sync
 from robotsgate.events import HostBlocked
+from robotsgate.politeness import LocalLedger
 from robotsgate.testing import FakeSite, ManualClock
 from tests.checking.builders import (
     AGENT,

@@ -21,7 +21,6 @@ from robotsgate import (
     AccessResult,
     AfterUnreachableLimit,
     ArchivedResponse,
-    CategoryPreference,
     CheckResult,
     Clock,
     Diagnostic,
@@ -34,33 +33,20 @@ from robotsgate import (
     FetchFailedError,
     Group,
     HeadersLike,
-    HostState,
-    HostStatus,
     InvalidProductTokenError,
     InvalidURLError,
-    Ledger,
-    LedgerStatus,
     Line,
-    LineKind,
-    ListableStore,
-    LocalLedger,
     Match,
     MemoryStore,
     Origin,
-    OtherLine,
-    Pace,
     Policy,
     PolitenessGate,
-    Preference,
     Reason,
-    RequestRate,
     RobotsArchive,
     RobotsChecker,
     RobotsError,
     RobotsTxt,
     Rule,
-    RuleKind,
-    ScheduledTurn,
     Severity,
     SharedLedger,
     Store,
@@ -68,10 +54,8 @@ from robotsgate import (
     SystemClock,
     Turn,
     TurnNotInTimeError,
-    TurnSchedule,
     UnsupportedError,
     URLLike,
-    URLSchedule,
     UsagePreferences,
     Verdict,
     open_store,
@@ -114,6 +98,25 @@ from robotsgate.integrations.warc import (
     responses,
 )
 from robotsgate.page import Directive, PageDirectives
+from robotsgate.politeness import (
+    HostState,
+    HostStatus,
+    Ledger,
+    LedgerStatus,
+    LocalLedger,
+    Pace,
+    ScheduledTurn,
+    TurnSchedule,
+    URLSchedule,
+)
+from robotsgate.robotstxt import (
+    CategoryPreference,
+    LineKind,
+    OtherLine,
+    Preference,
+    RequestRate,
+    RuleKind,
+)
 from robotsgate.testing import FakeSite, ManualClock
 from robotsgate.testing import FakeSites as MisspeltSite  # type: ignore[attr-defined]
 
@@ -125,7 +128,7 @@ if TYPE_CHECKING:
     from crawlee.crawlers import HttpCrawler
     from scrapy.crawler import Crawler
 
-    from robotsgate.stores import Change
+    from robotsgate.stores import Change, ListableStore
 
 
 class CustomClock:

@@ -18,7 +18,7 @@ from robotsgate.cli._shell import json_option, tell_json, tell_table
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 
-    from robotsgate import ListableStore
+    from robotsgate.stores import ListableStore
 
 _DATES = ("checked_at", "next_fetch_at")
 

@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from robotsgate import (
-    LineKind,
-    Origin,
-    Policy,
-    RobotsTxt,
-    Severity,
-    SystemClock,
-    __version__,
-)
+from robotsgate import Origin, Policy, RobotsTxt, Severity, SystemClock, __version__
 from robotsgate.cli._explain import Finding, about_answer, about_file, sarif
 from robotsgate.cli._shell import (
     Agent,
@@ -39,6 +31,7 @@ from robotsgate.cli._shell import (
     tell_table,
 )
 from robotsgate.events import CheckerEvent, RobotsTxtFetched
+from robotsgate.robotstxt import LineKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
