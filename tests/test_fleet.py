@@ -200,10 +200,10 @@ def test_fleet_keeps_working_while_its_server_restarts(sites: Sites) -> None:
             assert (failures(workers) > 0) == (number == 0)
             gets_of_rounds.append(counts(sites.gets[before:]))
 
-    # Then the workers' memory, and new checkers with an empty store.
-    most = [max(gets.values(), default=0) for gets in gets_of_rounds]
-    assert most[0] <= WORKERS
-    assert most[1:] == [0, 1, 0]
+    during, from_memory, by_new_checkers, afterwards = gets_of_rounds
+    assert max(during.values()) <= WORKERS
+    assert max(by_new_checkers.values(), default=0) <= 1  # the store lost some entries
+    assert not from_memory + afterwards
 
 
 def test_fleet_sharing_a_sqlite_file_gives_correct_answers(

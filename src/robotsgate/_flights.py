@@ -10,7 +10,7 @@ even if everyone has got off on the way.
 
 Each flight is an event-loop task. A task group would tie its owner to a single task,
 which breaks generator fixtures and owners that are closed in the order they were
-opened. This is the only module that uses asyncio and trio tasks directly.
+opened. No other module below the integrations uses the loop's tasks directly.
 
 The counterpart for blocking calls is `Threads`, which uses anyio's threads. A call that
 may hang needs `DaemonThreads`, which never keep the interpreter from exiting.

@@ -48,7 +48,7 @@ FIELDS: dict[str, tuple[object, str | None]] = {
     "address_guard": (AddressGuard.REDIRECTS, ANY),
     "allowed_networks": ((), ANY),
 }
-"""The default and lower bound of each field, as in the table in the design."""
+"""The default and lower bound of each field."""
 
 DEFAULTS = {name: default for name, (default, _) in FIELDS.items()}
 NUMBERS = {name: lowest for name, (_, lowest) in FIELDS.items() if lowest}

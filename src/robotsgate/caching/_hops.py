@@ -7,7 +7,7 @@ A few kilobytes of a content coding (RFC 9110 §8.4.1) can decompress to gigabyt
 each step limits the number of decoded bytes.
 
 Pure, except for the state of one fetch: it sends nothing, and must never resolve names,
-which is `_dialling`'s job.
+which is the job of `fetching`.
 """
 
 from __future__ import annotations

@@ -348,7 +348,7 @@ class Renewals:
             return await self._fetch(origin, known)
 
     def _only_others_failed(self, known: Entry | None) -> bool:
-        """Whether only other processes got no response; see `is_current_for`."""
+        """Whether only other processes got no response; see `current_until_for`."""
         now = self.clock.now()
         return (
             known is not None

@@ -1,4 +1,4 @@
-"""The store protocols, and a function that creates a store from a URL.
+"""The store protocols, and the check that an argument is a store.
 
 The protocols are all you need to write a store for another backend.
 """
