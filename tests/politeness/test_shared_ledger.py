@@ -37,6 +37,7 @@ class FaultyStore(MemoryStore):
     Attributes:
         updates: the number of updates of a host's record.
         refuses: whether a key's update fails.
+        error: what it raises then.
         loses_replies: whether an update fails after it has been written.
         applies_twice: whether `change` is applied again after it has been written.
         is_back_event: if set, updates wait for this event.
@@ -46,6 +47,7 @@ class FaultyStore(MemoryStore):
         super().__init__()
         self.updates = 0
         self.refuses: Callable[[str], bool] = lambda _: False
+        self.error: Exception = StoreError("refused")
         self.loses_replies = False
         self.applies_twice = False
         self.is_back_event: anyio.Event | None = None
@@ -56,7 +58,7 @@ class FaultyStore(MemoryStore):
             await self.is_back_event.wait()
         await anyio.lowlevel.checkpoint()
         if self.refuses(key):
-            raise StoreError("refused")
+            raise self.error
         for _ in range(1 + self.applies_twice):
             await super().update(key, change)
         await anyio.lowlevel.checkpoint()
@@ -297,8 +299,12 @@ class TestWithoutStore:
 
             assert await ledger.start(HOST, ONE) == Wait(seconds=5.0, overdue=0)
 
-    async def test_store_that_comes_back_is_used_again(self, fleet: Fleet) -> None:
+    @pytest.mark.parametrize("error", [StoreError("refused"), OSError("the disk")])
+    async def test_store_that_comes_back_is_used_again(
+        self, fleet: Fleet, error: Exception
+    ) -> None:
         """Without being called, the ledger notices that the store is back."""
+        fleet.store.error = error
         async with fleet.ledger() as one, fleet.ledger() as other:
             fleet.stop()
             await request_page(one)
@@ -538,6 +544,7 @@ class TestBadInput:
             ({"workers": 1, "max_hosts": 0}, ValueError),
             ({"workers": 1, "on_event": 1}, TypeError),
             ({"workers": 1, "store": 1}, StoreError),
+            ({"workers": 1, "store": None}, StoreError),
         ],
     )
     def test_bad_argument_raises(
@@ -546,13 +553,6 @@ class TestBadInput:
         with pytest.raises(error):
             SharedLedger(**{"store": "memory:", **options})
 
-    @pytest.mark.parametrize(
-        ("store", "error"), [("http://host", StoreError), (None, TypeError)]
-    )
-    async def test_store_that_cannot_be_opened_raises(
-        self,
-        store: Any,  # noqa: ANN401 (wrong on purpose)
-        error: type[Exception],
-    ) -> None:
-        with pytest.raises(error):
-            await SharedLedger(store, workers=1).__aenter__()
+    async def test_store_that_cannot_be_opened_raises(self) -> None:
+        with pytest.raises(StoreError):
+            await SharedLedger("http://host", workers=1).__aenter__()

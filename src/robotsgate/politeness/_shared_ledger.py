@@ -33,7 +33,7 @@ from robotsgate._flights import Flights
 from robotsgate.caching._freshness import with_jitter
 from robotsgate.caching._question import check_bound
 from robotsgate.checking._reporting import Listener
-from robotsgate.errors import StoreError
+from robotsgate.errors import StoreError, UnsupportedError
 from robotsgate.events import (
     HostRecordReplaced,
     LedgerFailed,
@@ -243,7 +243,7 @@ class SharedLedger:
             ValueError: `workers` or `max_hosts` is below 1.
         """
         check_bound("workers", workers)
-        check_store(store)
+        check_store(store, is_required=True)
         self._given = store
         self._store: Store | None = None
         self._workers = workers
@@ -266,6 +266,7 @@ class SharedLedger:
 
         Raises:
             StoreError: the store cannot be opened.
+            UnsupportedError: the store does not work on this event loop.
         """
         store = self._given
         if not isinstance(store, Store):
@@ -286,6 +287,7 @@ class SharedLedger:
 
         Raises:
             RuntimeError: the ledger is not being used as a context manager.
+            UnsupportedError: the store does not work on this event loop.
         """
         if self._store is None:
             raise RuntimeError("expected the ledger to be used inside async with")
@@ -453,13 +455,23 @@ class SharedLedger:
             self._listener.tell(HostRecordReplaced(host=host))
 
     async def _update_timed(self, key: str, change: TimedChange) -> None:
-        """Call the store's `update_timed`; without one, use the ledger's clock."""
+        """Call the store's `update_timed`; without one, use the ledger's clock.
+
+        Raises:
+            StoreError: the store, which may be somebody else's, raises any error.
+            UnsupportedError: the store does not work on this event loop.
+        """
         store: object = self._store
-        if isinstance(store, TimedStore):
-            await store.update_timed(key, change)
-        else:
-            now = self._clock.now
-            await cast("Store", store).update(key, lambda data: change(data, now()))
+        now = self._clock.now
+        try:
+            if isinstance(store, TimedStore):
+                await store.update_timed(key, change)
+            else:
+                await cast("Store", store).update(key, lambda data: change(data, now()))
+        except (StoreError, UnsupportedError):
+            raise
+        except Exception as error:
+            raise StoreError(f"the store failed: {error!r}") from error
 
     # --- without the store ----------------------------------------------------------
 

@@ -71,13 +71,13 @@ class Store(Protocol):
         ...
 
 
-def check_store(store: object) -> None:
-    """Check that `store` is a store, a URL, a path or `None`.
+def check_store(store: object, *, is_required: bool = False) -> None:
+    """Check that `store` is a store, a URL or a path; or `None` if it isn't required.
 
     Raises:
         StoreError: `store` is none of these.
     """
-    if store is None or isinstance(store, str | PathLike):
+    if isinstance(store, str | PathLike) or (store is None and not is_required):
         return
     if isinstance(store, type) or not isinstance(store, Store):
         raise StoreError(
