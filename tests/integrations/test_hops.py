@@ -121,6 +121,20 @@ def test_negative_max_redirects_is_refused(checker: sync.RobotsChecker) -> None:
         robots_get(checker, AGENT, requests.get, max_redirects=-1)
 
 
+def test_function_that_returns_an_awaitable_is_refused_for_a_blocking_checker(
+    checker: sync.RobotsChecker, serve: Serve
+) -> None:
+    class Later:
+        def __await__(self) -> Iterator[None]:
+            yield
+
+    server = serve(Routes({}))
+    get = robots_get(checker, AGENT, lambda *_, **__: Later())
+
+    with pytest.raises(TypeError, match="expected blocking functions"):
+        get(f"{server.url}/page")
+
+
 @pytest.mark.parametrize(
     ("status", "location"),
     [(304, "/next"), (301, None), (301, "http://h{}.test/")],

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPResponse
 
 from robotsgate import DisallowedError, sync
 from robotsgate.integrations.requests import RobotsAdapter
@@ -109,6 +111,28 @@ def test_turn_lasts_until_the_body_is_read_or_closed(
     end(response)
 
     assert (gate.stats.turns, gate.stats.under_way) == (1, 0)
+
+
+def test_turn_of_a_response_made_from_bytes_ends_at_once(
+    site: Site, checker: sync.RobotsChecker, gate: sync.PolitenessGate
+) -> None:
+    """For example from a cache: urllib3 tells only when a body from a socket ends."""
+
+    class Cache(HTTPAdapter):
+        def send(
+            self, request: requests.PreparedRequest, **_: object
+        ) -> requests.Response:
+            raw = HTTPResponse(BytesIO(b"page"), status=200, preload_content=False)
+            return self.build_response(request, raw)
+
+    with requests.Session() as session:
+        session.mount(
+            "http://", RobotsAdapter(checker, AGENT, wrapped=Cache(), gate=gate)
+        )
+        response = session.get(f"{site(Reply()).url}/page", stream=True)
+
+    assert gate.stats.under_way == 0
+    assert response.content == b"page"
 
 
 def test_turn_stays_open_while_the_body_is_only_partly_read(

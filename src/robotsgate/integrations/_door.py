@@ -124,11 +124,12 @@ def asked_urls(
 def at_once(steps: Coroutine[Any, Any, _Result]) -> _Result:
     """Run the steps of a blocking client, which never wait for an event loop."""
     try:
-        while True:
-            steps.send(None)
+        steps.send(None)
     except StopIteration as end:
         result: _Result = end.value
         return result
+    steps.close()
+    raise TypeError("expected blocking functions, got one whose result must be awaited")
 
 
 async def _result(result: Any) -> Any:  # noqa: ANN401 (of any call)

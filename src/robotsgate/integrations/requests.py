@@ -128,11 +128,11 @@ class RobotsAdapter(BaseAdapter):
             # A session follows a redirect even if its body is broken.
             with suppress(ChunkedEncodingError, ContentDecodingError):
                 _ = response.content
-        elif is_streamed and hasattr(response.raw, "release_conn"):
+        elif is_streamed and getattr(response.raw, "_original_response", None):
             _end_with_body(response, block.pop_all())
         else:
             # A hook may raise before the session reads the body. And only urllib3 tells
-            # when a body ends.
+            # when a body ends, unless the response was made from bytes.
             _ = response.content
         return response
 
