@@ -1,4 +1,4 @@
-"""A soak test: many lookups of many origins, half of them faulty, over real sockets.
+"""A soak test: many lookups of many origins, most of them faulty, over real sockets.
 
     python -m tests.soak [--loop trio] [--origins 720] [--lookups 100000]
 

@@ -33,6 +33,7 @@ from robotsgate.urls._url import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+    from robotsgate._clock import Clock
     from robotsgate.caching._live import Standing, StandingFor
     from robotsgate.caching._verdict import Verdict
     from robotsgate.checking._renewal import Renewals
@@ -72,7 +73,7 @@ class Lookups:
 
     def __init__(self, renewals: Renewals, *, grammar: Grammar) -> None:
         self.renewals = renewals
-        self.clock = renewals.clock
+        self.clock: Clock = renewals.clock
         self.grammar = grammar
         self.parsing: Flights[StandingFor] = Flights(others=renewals.flights)
         self._live = renewals.live

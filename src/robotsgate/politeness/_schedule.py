@@ -56,6 +56,9 @@ if TYPE_CHECKING:
     from robotsgate._clock import Clock
     from robotsgate._flights import Flights
     from robotsgate.caching._live import Standing
+    from robotsgate.checking._reporting import Listener
+    from robotsgate.events import GateEvent
+    from robotsgate.politeness._hosts import Hosts
     from robotsgate.politeness._turns import Turns
     from robotsgate.urls._url import URLLike
 
@@ -301,9 +304,9 @@ class Work:
     def __init__(self, turns: Turns, *, patience: float) -> None:
         self.is_over: bool = False
         self.turns = turns
-        self.hosts = turns.hosts
-        self.listener = turns.hosts.listener
-        self.clock = turns.clock
+        self.hosts: Hosts = turns.hosts
+        self.listener: Listener[GateEvent] = turns.hosts.listener
+        self.clock: Clock = turns.clock
         self.patience = patience
         self.held: int = 0
         self._end: Exception | None = None  # set once the source is exhausted
