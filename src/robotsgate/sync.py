@@ -346,6 +346,7 @@ class PolitenessGate:
             ledger=ledger,
             on_event=on_event,
         )
+        self._checker = checker  # which closes the gate when nobody refers to it
         self._loop = checker._loop  # noqa: SLF001 (same module)
         opened = self._loop.portal.call(_opened, make, ledger, self._loop.gates)
         self._gate, self._contexts = opened
@@ -376,7 +377,7 @@ class PolitenessGate:
 
         See `robotsgate.PolitenessGate.turn`.
         """
-        return Turn(self._loop, self._gate.turn(url, patience=patience))
+        return Turn(self._checker, self._gate.turn(url, patience=patience))
 
     def ready_at(self, url: str | URLLike) -> float:
         """See `robotsgate.PolitenessGate.ready_at`."""
@@ -417,9 +418,10 @@ class Turn:
         url: the URL to fetch, as passed by the caller.
     """
 
-    def __init__(self, loop: _Loop, turn: _AsyncTurn) -> None:
+    def __init__(self, checker: RobotsChecker, turn: _AsyncTurn) -> None:
         self.url: str | URLLike = turn.url
-        self._loop = loop
+        self._checker = checker
+        self._loop = checker._loop  # noqa: SLF001 (same module)
         self._turn = turn
 
     def __enter__(self) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import inspect
 import pickle
 import signal
@@ -265,6 +266,19 @@ def test_closing_the_gate_ends_waits_and_refuses_new_turns(
     with pytest.raises(RuntimeError, match="the gate is closed"):
         crawl.visit()
     assert crawl.checker.can_fetch(AGENT, PUBLIC)
+
+
+def test_turn_keeps_its_gate_and_checker_open() -> None:
+    """A task queue's process keeps a gate, or only a turn."""
+    turn = sync.PolitenessGate(
+        sync.RobotsChecker(user_agent=AGENT, client=FakeSite()), AGENT
+    ).turn(PUBLIC)
+    gc.collect()
+
+    with turn:
+        turn.report(status=200)
+    with pytest.warns(ResourceWarning, match="unclosed"):
+        del turn
 
 
 def test_closing_the_checker_closes_its_gates(crawl: Crawl) -> None:
