@@ -43,9 +43,9 @@ _LOGGER = logging.getLogger("robotsgate.checker")
 
 _Result = TypeVar("_Result")
 
-# For `LoopTurns`. A lookup takes 2 µs, but 16 ms with hostile rules.
-_MOST_ITEMS_IN_A_TURN = 500
-_LONGEST_TURN_SECONDS = 0.005
+# For `FairLoop`. A lookup takes 2 µs, but 16 ms with hostile rules.
+_MOST_ITEMS_AT_ONCE = 500
+_LONGEST_HOLD_SECONDS = 0.005
 
 
 class Flight(Generic[_Result]):
@@ -280,13 +280,13 @@ class Flights(Generic[_Result]):
         return flight
 
 
-class LoopTurns:
-    """Lets other tasks run from time to time during a loop over many items."""
+class FairLoop:
+    """A loop over many items that lets other tasks run from time to time."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         self._items = 0
-        self._ends_at = monotonic() + _LONGEST_TURN_SECONDS
+        self._ends_at = monotonic() + _LONGEST_HOLD_SECONDS
 
     async def after_item(self) -> bool:
         """Let other tasks run after many items, or after a few milliseconds.
@@ -294,11 +294,11 @@ class LoopTurns:
         Returns whether it did.
         """
         self._items += 1
-        if self._items < _MOST_ITEMS_IN_A_TURN and self._monotonic() < self._ends_at:
+        if self._items < _MOST_ITEMS_AT_ONCE and self._monotonic() < self._ends_at:
             return False
         await anyio.lowlevel.checkpoint()
         self._items = 0
-        self._ends_at = self._monotonic() + _LONGEST_TURN_SECONDS
+        self._ends_at = self._monotonic() + _LONGEST_HOLD_SECONDS
         return True
 
 

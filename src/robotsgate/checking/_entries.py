@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
-from robotsgate._flights import LoopTurns, in_thread
+from robotsgate._flights import FairLoop, in_thread
 from robotsgate.caching._codec import CodecError, LaterVersionError, decode, encode
 from robotsgate.caching._entry import keep_until, key_of, usable
 from robotsgate.caching._live import MAX_BYTES_AT_ONCE
@@ -101,13 +101,13 @@ class Entries:
         if batches is None or not keys:
             return []
         values = await self._call_store("get", "", lambda _: batches.get_many([*keys]))
-        turns = LoopTurns(self._clock.monotonic)
+        loop = FairLoop(self._clock.monotonic)
         entries = []
         for key, data in (values or {}).items():
             if len(data) <= MAX_BYTES_AT_ONCE:
                 with suppress(CodecError):
                     entries.append(self._entry(keys[key], data, now))
-                await turns.after_item()
+                await loop.after_item()
         return [entry for entry in entries if entry is not None]
 
     async def update(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
-from robotsgate._flights import Flights, LoopTurns, in_thread
+from robotsgate._flights import FairLoop, Flights, in_thread
 from robotsgate.caching._question import Agent, Question
 from robotsgate.caching._verdict import Effect
 from robotsgate.checking._reporting import LOGGER
@@ -238,7 +238,7 @@ class Lookups:
         """
         self.renewals.flights.check_open()
         known_agent = Agent.of(agent)
-        turns = LoopTurns(self.clock.monotonic)
+        loop = FairLoop(self.clock.monotonic)
         allowed: list[bool | None] = []
         unknown: dict[Origin, list[tuple[int, _URL]]] = {}
         # Keyed by origin: most URLs start with that key, and only the first one with
@@ -254,7 +254,7 @@ class Lookups:
                 else:
                     answer = known
             allowed.append(answer)
-            await turns.after_item()
+            await loop.after_item()
 
         async def answer_origin(origin: Origin) -> None:
             rules = await self.rules_for(known_agent, origin)
@@ -264,7 +264,7 @@ class Lookups:
                     question = Question.of(agent, url, self.grammar)
                     answer = await self.allows(rules, question)
                 allowed[number] = answer
-                await turns.after_item()
+                await loop.after_item()
 
         await self._for_each_origin(unknown, answer_origin)
         return cast("list[bool]", allowed)  # no `None` is left
@@ -272,7 +272,7 @@ class Lookups:
     async def prefetch(self, urls: Iterable[_URL]) -> None:
         """Fetch the uncached origins of `urls`."""
         self.renewals.flights.check_open()
-        turns = LoopTurns(self.clock.monotonic)
+        loop = FairLoop(self.clock.monotonic)
         usable: dict[Origin, None] = {}
         for url in urls:
             try:
@@ -283,7 +283,7 @@ class Lookups:
                     raise
             else:
                 usable[origin] = None
-            await turns.after_item()
+            await loop.after_item()
 
         async def prepare(origin: Origin) -> None:
             standing = await self.renewals.standing(origin)
@@ -359,7 +359,7 @@ class ResultsInOrder(AsyncIterator[CheckResult]):
         self._agent = agent
         self._urls = iter(urls)
         self._window = window
-        self._turns = LoopTurns(lookups.clock.monotonic)
+        self._loop = FairLoop(lookups.clock.monotonic)
         self._ahead: deque[Question | CheckResult] = deque()
         self._end: Exception | None = None
         self._one_at_a_time = anyio.Lock(fast_acquire=True)
@@ -372,7 +372,7 @@ class ResultsInOrder(AsyncIterator[CheckResult]):
             Exception: any exception from the iterable.
         """
         async with self._one_at_a_time:
-            await self._turns.after_item()
+            await self._loop.after_item()
             await self._read_ahead()
             if self._end is not None and not self._ahead:
                 raise self._end
@@ -394,7 +394,7 @@ class ResultsInOrder(AsyncIterator[CheckResult]):
                 self._end = error
             else:
                 # A slow iterable is not read any further if a result is ready.
-                if await self._turns.after_item() and self._is_ready(self._ahead[0]):
+                if await self._loop.after_item() and self._is_ready(self._ahead[0]):
                     return
 
     def _begin(self, url: _URL) -> Question | CheckResult:

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import anyio
 from cachetools import LRUCache
 
-from robotsgate._flights import Flights, LoopTurns
+from robotsgate._flights import FairLoop, Flights
 from robotsgate.caching._entry import (
     LARGEST_SKEW,
     BackOff,
@@ -266,11 +266,11 @@ class Renewals:
             keys = [one.key for one in origins if one.key not in self.live.by_origin]
             times_forgotten = self._times_forgotten
             entries = await self._entries.get_many(keys, self.clock.now())
-            turns = LoopTurns(self.clock.monotonic)
+            loop = FairLoop(self.clock.monotonic)
             for entry in entries:
                 if entry.origin not in self.live.by_origin:
                     self._admit_stored(entry, times_forgotten)
-                await turns.after_item()
+                await loop.after_item()
 
     def _admit_stored(self, entry: Entry, times_forgotten: int) -> Standing | None:
         """Add `entry` to memory, unless it is not current or may have been forgotten.

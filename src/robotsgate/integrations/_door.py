@@ -290,10 +290,10 @@ def client_of_library(
         response.stream = body(response.stream, block.pop_all())
         return response
 
-    return Client(_asked_urls, hold, refusal, url_error)
+    return Client(_urls_of_httpx, hold, refusal, url_error)
 
 
-def _asked_urls(request: httpx.Request) -> Iterator[str]:
+def _urls_of_httpx(request: httpx.Request) -> Iterator[str]:
     if request.extensions.get("robots") == "ignore":
         return iter(())
     url = request.url

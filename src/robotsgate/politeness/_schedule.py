@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import anyio
 
-from robotsgate._flights import LoopTurns
+from robotsgate._flights import FairLoop
 from robotsgate.caching._verdict import DisallowedError, Effect, Reason
 from robotsgate.errors import (
     InvalidURLError,
@@ -320,7 +320,7 @@ class Work:
         self._handed_out: deque[tuple[float, Claim, HostAtWork]] = deque()
         self._hand_out_event = anyio.Event()
         self._told_full_at = -math.inf
-        self._loop_turns = LoopTurns(self.clock.monotonic)
+        self._loop = FairLoop(self.clock.monotonic)
 
     def __len__(self) -> int:
         """The number of hosts with work."""
@@ -328,7 +328,7 @@ class Work:
 
     async def run(self, source: Source) -> bool:
         """Until cancelled, read the source and take back turns that nobody enters."""
-        reading = LoopTurns(self.clock.monotonic)
+        reading = FairLoop(self.clock.monotonic)
 
         async def take(item: Any) -> None:  # noqa: ANN401 (of any source)
             self.frontier.take(item)
@@ -500,7 +500,7 @@ class Work:
                     self._make_ready(host)
             if turn is not None:
                 return turn
-            await self._loop_turns.after_item()
+            await self._loop.after_item()
 
     async def _try(self, host: HostAtWork) -> Turn | None:
         """Try to start a turn for `host`; otherwise, move `host` to its next state."""
