@@ -247,7 +247,7 @@ class LiveOrigins:
         overrides: Mapping[str, RobotsTxt | bytes | str] | None = None,
         current_until: Callable[[Entry, float], float] = Entry.current_until,
     ) -> None:
-        """Start empty. `current_until` says how long an entry needs no fetch."""
+        """Start empty. `current_until` says until when an entry needs no fetch."""
         self.overrides: dict[str, RobotsTxt] = _files_by_origin(
             overrides, dialect=dialect, max_bytes=policy.max_body_bytes
         )

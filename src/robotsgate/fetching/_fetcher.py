@@ -105,7 +105,7 @@ _KINDS = {
     "DownloadTimeoutError": FailureKind.TIMEOUT,
 }
 
-# This machine has no more of something, whatever the address.
+# This machine has run out of something, whatever the address.
 _LOCAL_ERRORS = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 # A proxy might have helped.

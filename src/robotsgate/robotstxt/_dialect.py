@@ -318,7 +318,7 @@ _DECODED = {
     for octet in (int(high + low, 16),)
 }
 _UPPER = {pair: f"%{pair.upper()}" for pair in _DECODED}
-# A digit that no second one follows.
+# A digit that is not followed by another.
 _DECODED |= {digit: f"%{digit.upper()}" for digit in "abcdef"}
 
 # Finds a "%" that must be changed. Nearly all escapes are left unchanged: they have two
