@@ -56,7 +56,7 @@ class LaterVersionError(CodecError):
 
 
 def encode(entry: Entry) -> bytes:
-    """Serialize `entry`, whose body then shares the returned bytes."""
+    """Serialize `entry`."""
     parts = {"answer": _fields(entry.answer), "outage": _fields(entry.outage)}
     head = json.dumps(
         {name: fields for name, fields in parts.items() if fields},
@@ -68,10 +68,7 @@ def encode(entry: Entry) -> bytes:
     checked = len(head).to_bytes(4, "big") + head
     checksum = zlib.crc32(checked, _seed(entry.origin, entry.terms))
     checksum = zlib.crc32(body, checksum)
-    data = b"".join((_FRAME.pack(VERSION, checksum), checked, body))
-    if packed is not None:
-        packed.move_to(data)
-    return data
+    return b"".join((_FRAME.pack(VERSION, checksum), checked, body))
 
 
 def decode(data: bytes, *, origin: str, terms: str, max_bytes: int) -> Entry:
@@ -146,7 +143,7 @@ def _parts(data: bytes, seed: int) -> tuple[bytes, PackedBody | None]:
     if length > _LONGEST_HEAD:
         raise CodecError(f"expected a head of at most {_LONGEST_HEAD} bytes")
     end = _BYTES_BEFORE_HEAD + length
-    packed = PackedBody(data, end) if end < len(data) else None
+    packed = PackedBody(data[end:]) if end < len(data) else None
     return data[_BYTES_BEFORE_HEAD:end], packed
 
 

@@ -31,7 +31,6 @@ from robotsgate.robotstxt._dialect import Dialect, grammar_of
 from robotsgate.robotstxt._parser import absolute_sitemaps
 from robotsgate.stores._base import check_store
 from robotsgate.stores._url import open_store
-from robotsgate.stores.memory import MemoryStore
 from robotsgate.urls._url import Origin
 
 if TYPE_CHECKING:
@@ -144,8 +143,8 @@ class RobotsChecker:
         )
         check_store(store)
         # Last, so that no error leaves it open.
-        if store is None or isinstance(store, str | PathLike):
-            store = self._own_store = open_store("memory:" if store is None else store)
+        if isinstance(store, str | PathLike):
+            store = self._own_store = open_store(store)
         self._entries = Entries(store, self._reporter, policy=policy, clock=clock)
         self._renewals = Renewals(
             self._live,
@@ -184,6 +183,7 @@ class RobotsChecker:
                 await one.aclose()
         finally:
             self._live.clear()
+            self._entries.clear()
             if self._own_store is not None:
                 await self._own_store.aclose()
                 self._own_store = None
@@ -201,7 +201,7 @@ class RobotsChecker:
 
     def __del__(self) -> None:
         """Warn if the checker's own store was not closed."""
-        if self._own_store is not None and not isinstance(self._own_store, MemoryStore):
+        if self._own_store is not None:
             message = f"unclosed {self!r}"
             warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
 

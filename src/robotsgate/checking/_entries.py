@@ -1,6 +1,7 @@
-"""The entries in a store; if the store fails, the checker continues without it.
+"""A checker's entries: in its memory, or serialized in a store.
 
-This is the only module in the checker that uses the codec.
+If the store fails, the checker continues without it. This is the only module in the
+checker that uses the codec.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
+from cachetools import Cache, LRUCache
 
 from robotsgate._flights import FairLoop, in_thread
 from robotsgate.caching._codec import CodecError, LaterVersionError, decode, encode
@@ -22,7 +24,6 @@ from robotsgate.caching._policy import terms_of
 from robotsgate.checking._reporting import LOGGER
 from robotsgate.errors import UnsupportedError
 from robotsgate.stores._base import BatchStore, FetchLease
-from robotsgate.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -43,9 +44,17 @@ _MOST_AT_ONCE = 64
 _PATIENCE = 0.5
 _REST_SECONDS = 30.0
 
+# For entries in memory. An entry without its body takes up 1,000 bytes (measured on
+# CPython 3.11).
+_MOST_BYTES = 256 * 2**20
+_BYTES_OF_AN_ENTRY = 1_000
+
 
 class Entries:
-    """The entries in a store under one policy's terms.
+    """The entries under one policy's terms.
+
+    Without a store, they are kept in memory as they are, and the least recently used
+    ones are evicted.
 
     No method raises an exception if the store fails; an `UnsupportedError` of the store
     is a mistake of the caller, and is raised. If store operations can be
@@ -53,15 +62,14 @@ class Entries:
     """
 
     def __init__(
-        self, store: Store, reporter: Reporter, *, policy: Policy, clock: Clock
+        self, store: Store | None, reporter: Reporter, *, policy: Policy, clock: Clock
     ) -> None:
         self._store = store
+        self._in_memory: LRUCache[str, Entry] = LRUCache(_MOST_BYTES, getsizeof=_weight)
         self._reporter = reporter
         self._policy = policy
         self._clock = clock
         self._terms = terms_of(policy)
-        # A `MemoryStore` neither fails nor waits.
-        self._is_guarded = type(store) is not MemoryStore
         self._one_at_a_time = anyio.CapacityLimiter(1)
         self._places = anyio.Semaphore(_MOST_AT_ONCE, fast_acquire=True)
         self._failures: Counter[str] = Counter()  # in a row, by operation
@@ -76,7 +84,10 @@ class Entries:
 
     async def get(self, origin: str, now: float) -> Entry | None:
         """The usable entry for `origin`; `None` if there is none or the store fails."""
-        data = await self._call_store("get", origin, self._store.get)
+        store = self._store
+        if store is None:
+            return usable(self._in_memory.get(origin), now=now, policy=self._policy)
+        data = await self._call_store("get", origin, store.get)
         read = partial(self._entry, origin, data, now)
         try:
             if isinstance(data, bytes) and len(data) > MAX_BYTES_AT_ONCE:
@@ -119,6 +130,11 @@ class Entries:
         otherwise with `None`, and perhaps several times. Its last result is returned,
         even if the store failed.
         """
+        store = self._store
+        if store is None:
+            entry = change(await self.get(origin, now))
+            self._keep(entry)
+            return entry
         made: list[Entry] = []
 
         def change_bytes(data: bytes | None) -> tuple[bytes, float | None] | None:
@@ -135,21 +151,26 @@ class Entries:
             return encode(entry), None if math.isinf(until) else until
 
         await self._call_store(
-            "update", origin, lambda key: self._store.update(key, change_bytes)
+            "update", origin, lambda key: store.update(key, change_bytes)
         )
         return made[-1] if made else change(None)
 
     async def delete(self, origin: str) -> None:
         """Delete the entry for `origin`; has no effect if the store fails."""
-        await self._call_store("delete", origin, self._store.delete)
+        self._in_memory.pop(origin, None)
+        if self._store is not None:
+            await self._call_store("delete", origin, self._store.delete)
 
     async def purge(self) -> int | None:
         """Delete expired entries and return how many were deleted; `None` on failure.
 
         There is no timeout, because no lookup waits for a purge.
         """
+        now = self._clock.now()
+        if self._store is None:
+            return await self._purge_memory(now)
         try:
-            return await self._store.purge(self._clock.now())
+            return await self._store.purge(now)
         except Exception as error:  # noqa: BLE001 (a store may be third-party code)
             self._reporter.report_store_failure("purge", "", error=error)
             return None
@@ -182,6 +203,27 @@ class Entries:
                 "release", origin, lambda key: lease.release(key, self._owner)
             )
 
+    def clear(self) -> None:
+        self._in_memory.clear()
+
+    def _keep(self, entry: Entry) -> None:
+        self._in_memory.pop(entry.origin, None)
+        with suppress(ValueError):  # it is too large
+            self._in_memory[entry.origin] = entry
+
+    async def _purge_memory(self, now: float) -> int:
+        loop = FairLoop(self._clock.monotonic)
+        deleted = 0
+        for origin in list(self._in_memory):
+            await loop.after_item()
+            if origin in self._in_memory:
+                # A lookup through the base class does not count as a use of the entry.
+                entry = Cache.__getitem__(self._in_memory, origin)
+                if keep_until(entry, self._policy) <= now:
+                    del self._in_memory[origin]
+                    deleted += 1
+        return deleted
+
     def _entry(self, origin: str, data: bytes | None, now: float) -> Entry | None:
         """The usable entry in `data`, if any; raises a `CodecError` if unreadable."""
         if data is None:
@@ -205,8 +247,6 @@ class Entries:
         `None` if the store fails, hangs, or hung recently.
         """
         key = key_of(origin, self._terms)
-        if not self._is_guarded:
-            return await work(key)
         began_at: float | None = None
         try:
             with anyio.move_on_after(self._policy.store_timeout):
@@ -236,3 +276,10 @@ class Entries:
         if seconds > _PATIENCE * self._policy.store_timeout:
             self._rests_until = self._clock.monotonic() + _REST_SECONDS
         return None
+
+
+def _weight(entry: Entry) -> int:
+    """The approximate size of `entry` in memory, in bytes."""
+    answer = entry.answer
+    body = None if answer is None else answer.packed
+    return _BYTES_OF_AN_ENTRY + (0 if body is None else len(body))
