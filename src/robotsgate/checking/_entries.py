@@ -75,11 +75,12 @@ class Entries:
         self._failures: Counter[str] = Counter()  # in a row, by operation
         self._rests_until = -math.inf  # monotonic
         self._has_told_version = False
-        self._lease = store if isinstance(store, FetchLease) else None
+        given: object = store  # it may have the methods of other protocols
+        self._lease = given if isinstance(given, FetchLease) else None
         self.has_lease: bool = self._lease is not None
         # Enough for a fetch and the store operations around it.
         self.lease_seconds: float = policy.fetch_deadline + 3 * policy.store_timeout
-        self._batches = store if isinstance(store, BatchStore) else None
+        self._batches = given if isinstance(given, BatchStore) else None
         self._owner = os.urandom(16).hex()
 
     async def get(self, origin: str, now: float) -> Entry | None:

@@ -50,7 +50,7 @@ from robotsgate.caching._outcome import FailureKind, judge
 from robotsgate.caching._policy import AccessResult
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Awaitable, Callable, Hashable, Iterable
 
     from robotsgate._clock import Clock
     from robotsgate._flights import Flight
@@ -127,12 +127,16 @@ class Pause(NamedTuple):
 
 
 class OwnAttempts:
-    """One checker's failed attempts and pauses, for a limited number of origins."""
+    """What one checker alone knows, for a limited number of origins.
+
+    Its failed attempts, its pauses, and how often an origin was forgotten.
+    """
 
     def __init__(self, *, max_origins: int, longest_pause: float) -> None:
         size = _PER_ORIGIN_IN_MEMORY * max_origins
         self._back_offs: LRUCache[str, BackOff] = LRUCache(size)
         self._pauses: LRUCache[str, Pause] = LRUCache(size)
+        self._forgets: LRUCache[str, int] = LRUCache(size)
         self._longest_pause = longest_pause
         self._sent = 0
 
@@ -169,6 +173,14 @@ class OwnAttempts:
     def forget(self, origin: str) -> None:
         self._back_offs.pop(origin, None)
         self._pauses.pop(origin, None)
+        self._forgets[origin] = self.times_forgotten(origin) + 1
+
+    def times_forgotten(self, origin: str) -> int:
+        """A number that changes when `origin` is forgotten.
+
+        An entry that was read at another number must not be used.
+        """
+        return self._forgets.get(origin, 0)
 
     def note(self, entry: Entry, now: float) -> None:
         """Note that an attempt left our machine, and led to `entry` at `now`."""
@@ -210,9 +222,6 @@ class Renewals:
         self._places = anyio.Semaphore(max_concurrent_fetches, fast_acquire=True)
         self._loading = anyio.Lock()
         self._fetch_ends: dict[Hashable, FetchEnd] = {}  # that a caller waits for
-        self._forgetting: set[str] = set()
-        self._forgotten: set[str] = set()  # renewals must not use their old entries
-        self._times_forgotten = 0
 
     def check_usable(self, origin: Origin) -> None:
         """Raise if `origin` cannot be fetched, or if the checker is closed.
@@ -251,9 +260,9 @@ class Renewals:
         `None`.
         """
         self.flights.check_loop()
-        times_forgotten = self._times_forgotten
-        entry = await self._look_up(origin.key)
-        return None if entry is None else self._admit_stored(entry, times_forgotten)
+        _, standing = await self._look_up_current(origin.key, self.clock.now())
+        self.reporter.counts["store_hits"] += standing is not None
+        return standing
 
     async def load(self, origins: Iterable[Origin]) -> None:
         """Load `origins` into memory with a single store lookup.
@@ -264,24 +273,22 @@ class Renewals:
         self.flights.check_loop()
         async with self._loading:
             keys = [one.key for one in origins if one.key not in self.live.by_origin]
-            times_forgotten = self._times_forgotten
-            entries = await self._entries.get_many(keys, self.clock.now())
+            times_forgotten = {key: self._own.times_forgotten(key) for key in keys}
+            now = self.clock.now()
+            entries = await self._entries.get_many(keys, now)
             loop = FairLoop(self.clock.monotonic)
             for entry in entries:
-                if entry.origin not in self.live.by_origin:
-                    self._admit_stored(entry, times_forgotten)
+                key = entry.origin
+                is_forgotten = times_forgotten[key] != self._own.times_forgotten(key)
+                if not is_forgotten and key not in self.live.by_origin:
+                    standing = self._admit_current(entry, now)
+                    self.reporter.counts["store_hits"] += standing is not None
                 await loop.after_item()
 
-    def _admit_stored(self, entry: Entry, times_forgotten: int) -> Standing | None:
-        """Add `entry` to memory, unless it is not current or may have been forgotten.
-
-        `times_forgotten` is the number from before the lookup.
-        """
-        is_forgotten = times_forgotten != self._times_forgotten or self._forgetting
-        now = self.clock.now()
-        if is_forgotten or not self._own.is_current(entry, now):
+    def _admit_current(self, entry: Entry | None, now: float) -> Standing | None:
+        """Add `entry` to memory, unless it must be fetched."""
+        if entry is None or not self._own.is_current(entry, now):
             return None
-        self.reporter.counts["store_hits"] += 1  # a renewal counts the miss
         return self.live.admit(entry, now)
 
     def begin(self, origin: Origin) -> Flight[Renewal]:
@@ -317,48 +324,50 @@ class Renewals:
         A running renewal does not use the removed entry.
         """
         key = origin.key
-        self._times_forgotten += 1
-        self._forgetting.add(key)
-        if key in self.flights:
-            self._forgotten.add(key)
         try:
-            self.live.discard(key)
-            self._own.forget(key)
+            self._forget(key)
             await self._entries.delete(key)
         finally:
-            self._forgetting.discard(key)
+            self._forget(key)  # another task may have read it in the meantime
+
+    def _forget(self, key: str) -> None:
+        self.live.discard(key)
+        self._own.forget(key)
 
     async def _renew(self, origin: Origin, *, is_forced: bool = False) -> Renewal:
-        key = origin.key
-        self._forgotten.discard(key)  # it was meant for an earlier renewal
-        self._forgotten |= {key} & self._forgetting
-        known, standing = await self._look_up_standing(key, is_forced=is_forced)
+        key, now = origin.key, self.clock.now()
+        times_forgotten = self._own.times_forgotten(key)
+        known, standing = await self._look_up_current(key, now, is_forced=is_forced)
         if not is_forced:  # a refresh always fetches
             is_miss = standing is None
             self.reporter.counts["store_misses" if is_miss else "store_hits"] += 1
+            pause = self._own.pause(key, now)
+            if is_miss and pause is not None:
+                standing = self._standing_meanwhile(key, known, pause, now)
         if standing is not None:
             return Renewal(standing, is_fetched=False)
-        pause = self._own.pause(key, self.clock.now())
-        if pause is not None and not is_forced:
-            standing = self._standing_meanwhile(key, known, pause)
-            return Renewal(standing, is_fetched=False)
-        if self._entries.has_lease and not self._only_others_failed(known):
-            return await self._renew_with_lease(origin, is_forced=is_forced)
+        fetch = partial(self._fetch, origin, times_forgotten=times_forgotten)
+        if self._entries.has_lease and not self._only_others_failed(known, now):
+            return await self._with_lease(key, fetch, is_forced=is_forced)
         async with self._places:
-            return await self._fetch(origin, known)
+            return await fetch(known)
 
-    def _only_others_failed(self, known: Entry | None) -> bool:
+    def _only_others_failed(self, known: Entry | None, now: float) -> bool:
         """Whether only other processes got no response; see `current_until_for`."""
-        now = self.clock.now()
         return (
             known is not None
             and known.is_current(now)
             and not self._own.is_current(known, now)
         )
 
-    async def _renew_with_lease(self, origin: Origin, *, is_forced: bool) -> Renewal:
-        """Like `_renew`, but one process in a fleet fetches for all of them."""
-        key = origin.key
+    async def _with_lease(
+        self,
+        key: str,
+        fetch: Callable[[Entry | None], Awaitable[Renewal]],
+        *,
+        is_forced: bool,
+    ) -> Renewal:
+        """Call `fetch` unless another process in the fleet fetches for all of them."""
         began_at = self.clock.monotonic()
         seconds = _SHORTEST_PAUSE_SECONDS
         longest = _LONGEST_WAIT_IN_LEASES * self._entries.lease_seconds
@@ -368,124 +377,72 @@ class Renewals:
                 if await self._entries.acquire(key) or is_over:
                     try:
                         # Another process may have fetched it in the meantime.
-                        known, standing = await self._look_up_standing(
-                            key, is_forced=is_forced
+                        known, standing = await self._look_up_current(
+                            key, self.clock.now(), is_forced=is_forced
                         )
                         if standing is not None:
                             return Renewal(standing, is_fetched=False)
-                        return await self._fetch(origin, known)
+                        return await fetch(known)
                     finally:
                         await self._entries.release(key)
             self.reporter.counts["lease_waits"] += 1
             await self.clock.wait(seconds)
             seconds = min(_PAUSE_FACTOR * seconds, _LONGEST_PAUSE_SECONDS)
-            known, standing = await self._look_up_standing(key, is_forced=is_forced)
+            now = self.clock.now()
+            known, standing = await self._look_up_current(key, now, is_forced=is_forced)
             if standing is not None:
                 return Renewal(standing, is_fetched=False)
             # Taking turns at a dead origin would take too long.
-            if self._only_others_failed(known):
+            if self._only_others_failed(known, now):
                 async with self._places:
-                    return await self._fetch(origin, known)
+                    return await fetch(known)
 
-    async def _look_up(self, key: str) -> Entry | None:
+    async def _look_up(self, key: str, now: float) -> Entry | None:
         """An origin's entry, merged from memory and the store.
 
         Reads the store even if the origin is in memory, because another process that
-        shares the store may have fetched it in the meantime.
+        shares the store may have fetched it in the meantime. `None` also if the origin
+        is forgotten during the lookup.
         """
-        stored = await self._entries.get(key, self.clock.now())
-        now = self.clock.now()
+        times_forgotten = self._own.times_forgotten(key)
+        stored = await self._entries.get(key, now)
+        if times_forgotten != self._own.times_forgotten(key):
+            return None
         return merge(self._from_memory(key, now), stored, now=now)
 
-    async def _look_up_standing(
-        self, key: str, *, is_forced: bool
+    async def _look_up_current(
+        self, key: str, now: float, *, is_forced: bool = False
     ) -> tuple[Entry | None, Standing | None]:
         """Like `_look_up`, plus the origin's state, or `None` if it must be fetched."""
-        known = await self._look_up(key)
-        now = self.clock.now()
-        if is_forced or known is None or not self._own.is_current(known, now):
-            return known, None
-        if key in self._forgotten:
-            return known, None
-        return known, self.live.admit(known, now)
+        known = await self._look_up(key, now)
+        return known, None if is_forced else self._admit_current(known, now)
 
-    async def _fetch(self, origin: Origin, looked_up: Entry | None) -> Renewal:
+    async def _fetch(
+        self, origin: Origin, looked_up: Entry | None, *, times_forgotten: int
+    ) -> Renewal:
         """Fetch the robots.txt from its server, and store the new entry.
 
         `looked_up` is the entry from before the fetch, in case the store fails
-        afterwards.
+        afterwards. It was read when the origin had been forgotten `times_forgotten`.
         """
         key = origin.key
-        began_at = self.clock.now()
+        began_at, monotonic = self.clock.now(), self.clock.monotonic()
         last = None if looked_up is None else looked_up.answer
         if last is not None and not last.is_ahead(began_at):
             began_at = max(began_at, last.answered_at)  # another clock may be ahead
-        monotonic = self.clock.monotonic()
         outcome = await self._fetcher.fetch(origin)
+        now, seconds = self.clock.now(), self.clock.monotonic() - monotonic
         if outcome.failure is FailureKind.LOCAL:
-            seconds = self.clock.monotonic() - monotonic
-            return self._pause(key, looked_up, outcome, seconds=seconds)
+            is_forgotten = times_forgotten != self._own.times_forgotten(key)
+            known = None if is_forgotten else looked_up
+            return self._pause(key, known, outcome, now=now, seconds=seconds)
         self._tell_fetch_end(key, outcome)
-        entry, previous, outcome = await self._keep(
-            key, outcome, looked_up, began_at=began_at
-        )
-        new_body = _new_body(entry, previous, outcome)
-        standing = self.live.admit(entry, self.clock.now(), new_body=new_body)
-        self.reporter.report_fetch(
-            entry,
-            previous=previous,
-            outcome=outcome,
-            seconds=self.clock.monotonic() - monotonic,
-        )
-        return Renewal(standing, is_fetched=True)
-
-    def _pause(
-        self, key: str, looked_up: Entry | None, failure: Outcome, *, seconds: float
-    ) -> Renewal:
-        """Keep nothing of this fetch, because our own machine failed."""
-        pause = self._own.begin_pause(key, failure, self.clock.now())
-        standing = self._standing_meanwhile(key, looked_up, pause)
-        if failure.redirects:  # the first request was sent
-            self._tell_fetch_end(key, failure)
-        self.reporter.report_local_failure(
-            standing.entry, failure, now=pause.since, seconds=seconds
-        )
-        return Renewal(standing, is_fetched=True)
-
-    def _standing_meanwhile(
-        self, key: str, looked_up: Entry | None, pause: Pause
-    ) -> Standing:
-        """What applies during `pause`; kept neither in memory nor in the store."""
-        now = self.clock.now()
-        known = None
-        if key not in self._forgotten:
-            known = merge(self._from_memory(key, now), looked_up, now=now)
-        entry = entry_meanwhile(
-            known,
-            pause.failure,
-            origin=key,
-            now=now,
-            retry_at=pause.until,
-            policy=self.policy,
-        )
-        return Standing(entry, now=now, policy=self.policy)
-
-    async def _keep(
-        self, key: str, outcome: Outcome, looked_up: Entry | None, *, began_at: float
-    ) -> tuple[Entry, Entry | None, Outcome]:
-        """Update the store; return the new entry, the one before it, and the outcome.
-
-        That is a failure if `outcome` could not be judged.
-        """
-        now = self.clock.now()
-        looked_up = by_our_clock(looked_up, now=now)
-        known = merge(self._from_memory(key, now), looked_up, now=now)
         previous: Entry | None = None
 
         def change(stored: Entry | None) -> Entry:
             nonlocal previous, outcome
-            is_forgotten = key in self._forgotten
-            previous = None if is_forgotten else merge(known, stored, now=now)
+            is_forgotten = times_forgotten != self._own.times_forgotten(key)
+            previous = None if is_forgotten else merge(looked_up, stored, now=now)
             rule = partial(
                 entry_after,
                 previous,
@@ -499,7 +456,45 @@ class Renewals:
 
         entry = await self._entries.update(key, now, change)
         self._own.note(entry, now)
-        return entry, previous, outcome
+        new_body = _new_body(entry, previous, outcome)
+        standing = self.live.admit(entry, now, new_body=new_body)
+        self.reporter.report_fetch(
+            entry, previous=previous, outcome=outcome, seconds=seconds
+        )
+        return Renewal(standing, is_fetched=True)
+
+    def _pause(
+        self,
+        key: str,
+        known: Entry | None,
+        failure: Outcome,
+        *,
+        now: float,
+        seconds: float,
+    ) -> Renewal:
+        """Keep nothing of this fetch, because our own machine failed."""
+        pause = self._own.begin_pause(key, failure, now)
+        standing = self._standing_meanwhile(key, known, pause, now)
+        if failure.redirects:  # the first request was sent
+            self._tell_fetch_end(key, failure)
+        self.reporter.report_local_failure(
+            standing.entry, failure, now=now, seconds=seconds
+        )
+        return Renewal(standing, is_fetched=True)
+
+    def _standing_meanwhile(
+        self, key: str, known: Entry | None, pause: Pause, now: float
+    ) -> Standing:
+        """What applies during `pause`; kept neither in memory nor in the store."""
+        entry = entry_meanwhile(
+            known,
+            pause.failure,
+            origin=key,
+            now=now,
+            retry_at=pause.until,
+            policy=self.policy,
+        )
+        return Standing(entry, now=now, policy=self.policy)
 
     def _tell_fetch_end(self, key: Hashable, outcome: Outcome | None) -> None:
         end = self._fetch_ends.pop(key, None)
