@@ -441,7 +441,7 @@ class RobotsArchive:
                     )
                 responses = _hop_by_hop(other)
                 following = next(responses)
-            outcome = hops.after(*following)
+            outcome = hops.after(*following, is_archived=True)
             if outcome is not None:
                 return outcome
 

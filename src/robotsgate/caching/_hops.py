@@ -42,7 +42,7 @@ _LONGEST_URL = 2_048
 
 # The content type has no effect, but may interest the author of the file.
 _KEPT_HEADERS = frozenset({*CACHING_HEADERS, "content-type"})
-_USED_HEADERS = _KEPT_HEADERS | _ENDS | {"location"}
+_USED_HEADERS = _KEPT_HEADERS | _ENDS | {"location", "content-encoding"}
 
 
 class Hops:
@@ -73,18 +73,18 @@ class Hops:
         headers: HeadersLike,
         body: bytes,
         *,
-        content_encoding: str = "",
+        is_archived: bool = False,
     ) -> Outcome | None:
         """The outcome if this response ends the fetch; `None` if it continues at `url`.
 
         The `status` is 100 to 999. The `body` is as in `Outcome`, apart from a gzip
-        layer without a label. The `content_encoding` is the value of that header; ""
-        for an archived response, which may have kept the header without the coding.
+        layer without a label. An archived response may have kept a Content-Encoding
+        without the coding, so that header has no meaning.
         """
         # This raises if the caller's client is at fault.
         used = headers_named(headers, _USED_HEADERS)
         try:
-            return self._outcome(status, used, body, content_encoding)
+            return self._outcome(status, used, body, is_archived=is_archived)
         except CodingError as unreadable:
             return Outcome(
                 failure=FailureKind.CODING,
@@ -99,25 +99,31 @@ class Hops:
         status: int,
         headers: list[tuple[str, str]],
         body: bytes,
-        content_encoding: str,
+        *,
+        is_archived: bool,
     ) -> Outcome | None:
-        kept = _kept_headers(headers)
+        joined: dict[str, str] = {}
+        for name, value in headers:
+            joined[name] = f"{joined[name]}, {value}" if name in joined else value
+        kept = {name: joined[name] for name in joined if name in _KEPT_HEADERS}
+        locations = [value for name, value in headers if name == "location"]
         error = None
         try:
-            hop = next_hop(self.url, status, header_values(headers, "location"))
+            hop = next_hop(self.url, status, locations)
         except RedirectError as unusable:
             error = str(unusable)
         else:
             if hop is not None:
                 return self._follow(hop, status, kept)
         if is_success(status):
-            if content_encoding and not body and not headers_named(headers, _ENDS):
+            coding = "" if is_archived else joined.get("content-encoding", "")
+            if coding and not body and _ENDS.isdisjoint(joined):
                 # The connection may have been lost before the first byte.
                 raise CodingError(
                     "the compressed body is cut off before its first byte"
                 )
             most = self._policy.max_body_bytes + 1
-            body = file_in(body, content_encoding, max_bytes=most)
+            body = file_in(body, coding, max_bytes=most)
         of_wall = is_wall(status, body, self._policy)
         if of_wall:
             error = f"a {status} without any rules, typical of a bot wall"
@@ -150,13 +156,6 @@ class Hops:
             error=error,
             has_too_many_redirects=True,
         )
-
-
-def _kept_headers(headers: HeadersLike) -> dict[str, str]:
-    kept: dict[str, str] = {}
-    for name, value in headers_named(headers, _KEPT_HEADERS):
-        kept[name] = f"{kept[name]}, {value}" if name in kept else value
-    return kept
 
 
 class AddressRefusedError(ConnectionError):

@@ -19,7 +19,6 @@ from robotsgate.caching._hops import (
     ACCEPT_ENCODING,
     FetchGuard,
     Hops,
-    content_encoding_of,
 )
 from robotsgate.caching._outcome import FailureKind
 from robotsgate.caching._policy import AddressGuard
@@ -155,12 +154,7 @@ class RobotsTxtFetcher:
             fetch.origin, fetch.hop = hops.origin, hops.url
             response = await self._get(fetch)
             body = decoded_body(response, max_bytes=self._max_bytes)
-            outcome = hops.after(
-                response.status,
-                response.headers,
-                body,
-                content_encoding=content_encoding_of(response.headers),
-            )
+            outcome = hops.after(response.status, response.headers, body)
             if outcome is not None:
                 return outcome
             _LOGGER.debug("%s redirects to %s", fetch.hop, hops.url)

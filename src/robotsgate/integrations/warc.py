@@ -261,7 +261,7 @@ class WarcResponses(
             return ArchivedResponse(None, fetched_at=date)
         hops = Hops(origin, policy=self._policy)
         redirects: Sequence[tuple[str, int]] = ()
-        while hops.after(*response) is None:
+        while hops.after(*response, is_archived=True) is None:
             following = self._nearest(hops.url, date)
             if following is None:
                 self.counts.unfollowed_redirects += 1
