@@ -42,7 +42,7 @@ _LONGEST_URL = 2_048
 
 # The content type has no effect, but may interest the author of the file.
 _KEPT_HEADERS = frozenset({*CACHING_HEADERS, "content-type"})
-_USED_HEADERS = _KEPT_HEADERS | _ENDS | {"location", "content-encoding"}
+USED_HEADERS = _KEPT_HEADERS | _ENDS | {"location", "content-encoding"}
 
 
 class Hops:
@@ -82,7 +82,7 @@ class Hops:
         without the coding, so that header has no meaning.
         """
         # This raises if the caller's client is at fault.
-        used = headers_named(headers, _USED_HEADERS)
+        used = headers_named(headers, USED_HEADERS)
         try:
             return self._outcome(status, used, body, is_archived=is_archived)
         except CodingError as unreadable:

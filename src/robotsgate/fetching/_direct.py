@@ -3,7 +3,8 @@
 Each origin needs only one request, so a pool or HTTP/2 would not help. A host is
 resolved once, the guard checks its addresses, and the connection is made to one of
 them, so nobody can change the address between the check and the connection (DNS
-rebinding). The socket is non-blocking, and h11 parses what it receives.
+rebinding). The socket is non-blocking. A usual response is read by `plain_response`,
+and anything unusual by h11, from the same bytes.
 
 A GET is a series of steps, and all its state is in `Exchange`, so that it can be
 interrupted between any two steps and resumed. The steps share a cancel scope, because
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import socket
 import ssl
 import sys
@@ -32,7 +34,7 @@ from contextlib import suppress
 from functools import partial
 from ipaddress import ip_address
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import anyio
 import anyio.abc
@@ -40,6 +42,7 @@ import anyio.lowlevel
 import h11
 from anyio.streams.tls import TLSStream
 
+from robotsgate.caching._hops import USED_HEADERS
 from robotsgate.caching._outcome import FailureKind
 from robotsgate.fetching._body import (
     ERROR_PAGE_SECONDS,
@@ -90,6 +93,20 @@ _MOST_BYTES_OF_TLS = 64 * 1024
 _LONGEST_HEAD = 100 * 1024
 
 _TOO_MANY_BYTES = "the response is too large, apart from its body"
+
+# A whole header section in printable ASCII, without folded lines or bare line feeds.
+_PLAIN_HEAD = re.compile(
+    rb"HTTP/1\.[01] ([2-9][0-9]{2})(?: [ -~]*)?\r\n"
+    rb"(?:[-!#$%&'*+.^_`|~0-9A-Za-z]+:[ -~]*\r\n)*\r\n"
+)
+_USED_FIELDS = re.compile(
+    rb"\r\n(%s): *((?:[!-~]+(?: +[!-~]+)*)?)" % "|".join(USED_HEADERS).encode(),
+    re.IGNORECASE,
+)
+_PLAIN_LENGTH = re.compile(rb"[0-9]{1,15}")
+_CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
+_FRAMING = {b"content-length", b"transfer-encoding"}
+_NO_CONTENT = {204, 304}
 
 _BROKEN = (OSError, anyio.BrokenResourceError, anyio.EndOfStream)
 
@@ -256,6 +273,65 @@ class ReadError(Exception):
     """The connection was lost."""
 
 
+class PlainResponse(NamedTuple):
+    """The beginning of a usual response.
+
+    Attributes:
+        status: 200 to 999.
+        headers: the `USED_HEADERS`, in order.
+        length: the length of its content.
+        content: what has arrived of that, perhaps followed by other bytes.
+    """
+
+    status: int
+    headers: list[tuple[str, str]]
+    length: int
+    content: bytes
+
+
+def plain_response(data: bytes) -> PlainResponse | None:
+    """The response that begins with `data`; `None` if h11 must parse it.
+
+    h11 would read the same, but takes twenty times as long. Either there is one
+    Content-Length, or all chunks have arrived.
+    """
+    head = _PLAIN_HEAD.match(data)
+    if head is None:
+        return None
+    fields = _USED_FIELDS.findall(data, 0, head.end())
+    status, content = int(head[1]), data[head.end() :]
+    named = [(name.lower(), value) for name, value in fields]
+    framing = [field for field in named if field[0] in _FRAMING]
+    if len(framing) != 1 or status in _NO_CONTENT:
+        return None
+    [(name, value)] = framing
+    if name == b"content-length":
+        if not _PLAIN_LENGTH.fullmatch(value):
+            return None
+        length = int(value)
+    else:
+        whole = _whole_chunks(content) if value.lower() == b"chunked" else None
+        if whole is None:
+            return None
+        length, content = len(whole), whole
+    return PlainResponse(status, as_pairs(fields), length, content)
+
+
+def _whole_chunks(data: bytes) -> bytes | None:
+    """The content in `data`; `None` unless it is plain chunks to the last one."""
+    chunks: list[bytes] = []
+    start = 0
+    while (size := _CHUNK_SIZE.match(data, start)) is not None:
+        begin = size.end()
+        start = begin + int(size[1], 16) + 2
+        if data[start - 2 : start] != b"\r\n":
+            return None
+        if begin + 2 == start:
+            return b"".join(chunks) if start == len(data) else None
+        chunks.append(data[begin : start - 2])
+    return None
+
+
 class Exchange:
     """One GET: its connection, and the response so far."""
 
@@ -265,7 +341,8 @@ class Exchange:
     def __init__(
         self,
         fetch: OwnFetch,
-        request: h11.Request,
+        target: str,
+        headers: Sequence[tuple[str, str]],
         *,
         max_bytes: int,
         ssl_context: ssl.SSLContext | None,
@@ -276,8 +353,10 @@ class Exchange:
         self._max_bytes = max_bytes
         self._ssl_context = ssl_context
         self._connect = connect
-        self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD)
-        self._request = self._h11.send(request) + self._h11.send(h11.EndOfMessage())
+        self._target = target
+        self._request_headers = headers
+        self._h11: h11.Connection | None = None  # for an unusual response
+        self._length = 0  # of a usual response
         self._socket: SocketStream | None = None
         self._stream: ByteStream | None = None
         self._is_sent = False
@@ -372,8 +451,11 @@ class Exchange:
     async def _send(self, stream: ByteStream) -> None:
         self._is_sent = True
         # Some servers refuse a request without reading it, and their response counts.
+        fields = "".join(
+            f"{name}: {value}\r\n" for name, value in self._request_headers
+        )
         with suppress(*_BROKEN):
-            await stream.send(self._request)
+            await stream.send(f"GET {self._target} HTTP/1.1\r\n{fields}\r\n".encode())
 
     async def _read(self, connection: SocketStream, stream: ByteStream) -> None:
         self._begin_wait(self._fetch.policy.read_timeout)
@@ -381,13 +463,47 @@ class Exchange:
         with suppress(anyio.EndOfStream):
             data = await stream.receive()
         self._count(len(data), connection)
-        if not data and self._h11.their_state is h11.SEND_RESPONSE:
+        if self._h11 is not None:
+            await self._parse(self._h11, data)
+        elif self._body is not None:
+            if not data:
+                raise h11.RemoteProtocolError(
+                    "the connection ended after"
+                    f" {self._body.raw_bytes} of {self._length} bytes"
+                )
+            self._take_content(data, self._body)
+        else:
+            plain = plain_response(data)
+            if plain is None:
+                self._h11 = self._sent_through_h11()
+                await self._parse(self._h11, data)
+            else:
+                self._length = plain.length
+                body = self._begin_body(plain.status, plain.headers)
+                self._take_content(plain.content, body)
+
+    def _take_content(self, data: bytes, body: Body) -> None:
+        if data and not body.is_over:
+            body.feed(data[: self._length - body.raw_bytes])
+        if body.raw_bytes == self._length:
+            body.finish()
+
+    def _sent_through_h11(self) -> h11.Connection:
+        """A parser for the response to our request."""
+        parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD)
+        headers = list(self._request_headers)
+        parser.send(h11.Request(method="GET", target=self._target, headers=headers))
+        parser.send(h11.EndOfMessage())
+        return parser
+
+    async def _parse(self, parser: h11.Connection, data: bytes) -> None:
+        if not data and parser.their_state is h11.SEND_RESPONSE:
             raise h11.RemoteProtocolError(
                 "Server disconnected without sending a response."
             )
-        self._h11.receive_data(data)
+        parser.receive_data(data)
         while not self._is_over:
-            event = self._h11.next_event()
+            event = parser.next_event()
             if event is h11.NEED_DATA:
                 return
             if isinstance(event, h11.Response | h11.InformationalResponse):
@@ -412,13 +528,16 @@ class Exchange:
             )
         if isinstance(event, h11.InformationalResponse) and event.status_code != 101:  # noqa: PLR2004
             return
-        self._status = event.status_code
-        self._headers = as_pairs(event.headers.raw_items())
-        self._body = Body(self._status, self._headers, max_bytes=self._max_bytes)
-        if self._body.is_error_page and not self._body.is_over:
+        self._begin_body(event.status_code, as_pairs(event.headers.raw_items()))
+
+    def _begin_body(self, status: int, headers: list[tuple[str, str]]) -> Body:
+        self._status, self._headers = status, headers
+        self._body = body = Body(status, headers, max_bytes=self._max_bytes)
+        if body.is_error_page and not body.is_over:
             now = anyio.current_time()
             seconds = min(ERROR_PAGE_SECONDS, (self._ends_at - now) / 2)
             self._ends_at = now + seconds
+        return body
 
     async def _take(self, event: object, body: Body) -> None:
         if not isinstance(event, h11.Data):  # its end
@@ -462,9 +581,8 @@ class DirectFetcher:
         host, _, path = url.partition("://")[2].partition("/")
         exchange = Exchange(
             fetch,
-            h11.Request(
-                method="GET", target=f"/{path}", headers=[("Host", host), *headers]
-            ),
+            f"/{path}",
+            [("Host", host), *headers],
             max_bytes=max_bytes,
             ssl_context=context,
             connect=self._connect,
