@@ -93,10 +93,10 @@ class RobotsChecker:
                 transport, or a `Fetcher`. You close it; the checker does not. By
                 default, each fetch opens a new connection and uses no proxy. Without a
                 client, the checker can also fetch over FTP.
-            store: where to cache entries. Either a store, which you close yourself, or
-                the URL of a store that the checker opens and closes: "memory:" (the
-                default), "sqlite:///robots.db" or "redis://host"; or, for an SQLite
-                file, its `Path`.
+            store: where to cache entries; by default, in the checker's own memory.
+                Either a store, which you close yourself, or the URL of a store that the
+                checker opens and closes, such as "sqlite:///robots.db" or
+                "redis://host"; or, for an SQLite file, its `Path`.
             policy: how to treat status codes and outages, and which limits apply.
             dialect: the dialect for parsing robots.txt.
             max_origins: the maximum number of parsed origins in memory, ≥ 1.

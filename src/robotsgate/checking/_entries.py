@@ -217,7 +217,7 @@ class Entries:
         deleted = 0
         for origin in list(self._in_memory):
             await loop.after_item()
-            if origin in self._in_memory:
+            with suppress(KeyError):  # it may be gone already
                 # A lookup through the base class does not count as a use of the entry.
                 entry = Cache.__getitem__(self._in_memory, origin)
                 if keep_until(entry, self._policy) <= now:
