@@ -148,7 +148,7 @@ def test_action_fails_if_lint_does_and_annotates_the_lines(tmp_path: Path) -> No
         return _run(*shell, lint["run"], folder=tmp_path, variables=place | variables)
 
     codes = {name: run(*row[:2]).returncode for name, row in _RUNS.items()}
-    command, finding, _ = run(_BROKEN, {}).stdout.splitlines()
+    command, stop, finding, _, start = run(_BROKEN, {}).stdout.splitlines()
 
     assert codes == {name: code for name, (_, _, code) in _RUNS.items()}
     assert command.startswith("::add-matcher::")
@@ -157,3 +157,6 @@ def test_action_fails_if_lint_does_and_annotates_the_lines(tmp_path: Path) -> No
     parts = re.search(pattern["regexp"], finding)
     shown = [parts[pattern[name]] for name in ("file", "line", "column", "severity")]
     assert shown == ["robots.txt", "2", "1", "error"]
+    # A file's name may look like a workflow command, such as ::add-mask::.
+    assert re.fullmatch(r"::stop-commands::\w{64}", stop)
+    assert start == f"::{stop.removeprefix('::stop-commands::')}::"
