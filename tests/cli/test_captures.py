@@ -130,7 +130,7 @@ def test_unarchived_url_is_neither_allowed_nor_rejected(
     server = serve(Reply())
     file = archive(tmp_path, captured("2024-01-01T00:00:00Z", "/p"))
     rejected, unknown = tmp_path / "rejected", tmp_path / "unknown"
-    lines = [f"{_SITE}/x", f"{server.url}/é\x1b", f"{_SITE}/p", "foo", f"{_OTHER}/"]
+    lines = [f"{_SITE}/x", f"{server.url}/é\x9b", f"{_SITE}/p", "foo", f"{_OTHER}/"]
     stdin = "\n".join(lines).encode()
     options = ("filter", "-a", "a", "--responses", file, "--rejected", rejected)
 
@@ -142,7 +142,7 @@ def test_unarchived_url_is_neither_allowed_nor_rejected(
     )
     rows = [row.split("\t")[0] for row in rejected.read_text().splitlines()]
     assert rows == [f"{_SITE}/p", "foo"]
-    assert unknown.read_text() == f"{server.url}/é\x1b\n{_OTHER}/\n"
+    assert unknown.read_text() == f"{server.url}/é\x9b\n{_OTHER}/\n"
     assert server.targets == []
     assert program(*options, stdin=stdin) == result  # without --unknown
 

@@ -65,7 +65,7 @@ def test_rejected_lines_have_their_reasons(
 ) -> None:
     url, dead = serve(Reply(body=_BODY)).url, f"http://127.0.0.1:{dead_port()}"
     rejected = tmp_path / "rejected"
-    stdin = f" {url}/x\r\n\n\t\nfoo\x1b\n{url}/p\n{dead}/\n".encode()
+    stdin = f" {url}/x\r\n\n\t\nfoo\x9b\n{url}/p\n{dead}/\n".encode()
     stdin += b"\xff\n" + b"x" * 2_000_000
 
     result = program("filter", "-q", "-a", "a", "--rejected", rejected, stdin=stdin)
@@ -73,7 +73,7 @@ def test_rejected_lines_have_their_reasons(
     assert (result.code, result.stdout, result.stderr) == (1, f"{url}/x\n", "")
     rows = [row.split("\t") for row in rejected.read_text().splitlines()]
     assert [(line[:99], reason.split(" ")[:2]) for line, reason in rows] == [
-        (r"foo\x1b", ["expected", "an"]),
+        (r"foo\x9b", ["expected", "an"]),
         (f"{url}/p", ["disallowed", "by"]),
         (f"{dead}/", ["disallowed:", f"{dead}/robots.txt"]),
         (r"\udcff", ["expected", "a"]),
@@ -101,6 +101,37 @@ def test_url_that_is_not_utf8_causes_no_fetch(
     result = program("filter", "-a", "a", stdin=f"{server.url}/".encode() + b"\xff\n")
 
     assert (result.code, result.stdout, server.targets) == (1, "", [])
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_line_with_a_control_character_inside_its_url_has_no_url(
+    program: Callable[..., Result],
+    serve: Callable[..., LoopbackServer],
+    options: list[str],
+) -> None:
+    """For many readers of the output, the second URL was on a line of its own."""
+    url = serve(Reply(body=_BODY)).url
+    lines = [f"{url}/x{one}{url}/p" for one in "\r\v\f\0\t\x1e\x85\u2028"]
+    lines.append(f"{url}/x\r")
+    if options:
+        lines = [json.dumps({"url": line}) for line in lines]
+
+    result = program("filter", "-a", "a", *options, stdin="\n".join(lines).encode())
+
+    assert (result.code, result.stdout) == (1, lines[-1].rstrip() + "\n")
+    assert result.stderr.endswith("; 8 lines without a URL\n")
+
+
+def test_json_object_that_spans_lines_for_some_readers_is_refused(
+    program: Callable[..., Result], serve: Callable[..., LoopbackServer]
+) -> None:
+    url = serve(Reply(body=_BODY)).url
+    inner = json.dumps({"url": f"{url}/p"})
+    stdin = f'{{"url": "{url}/x", "more":\r{inner}\r}}\r\n'.encode()
+
+    result = program("filter", "-q", "-a", "a", "--json", stdin=stdin)
+
+    assert (result.code, result.stdout) == (1, "")
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
@@ -271,11 +302,11 @@ def test_terminal_output_has_no_raw_escapes_and_no_progress(
     serve: Callable[..., LoopbackServer], tmp_path: Path
 ) -> None:
     urls = tmp_path / "urls"
-    urls.write_text(f"{serve(Reply(body=_BODY)).url}/\x1b]0;x\u202e\n")
+    urls.write_text(f"{serve(Reply(body=_BODY)).url}/\x9b0;x\u202e\n")
 
     shown = run_on_terminal("filter", "-a", "a", stdin=urls)
 
-    assert re.match(rb"http://[^ ]+/\\x1b]0;x\\u202e\r\n1 URLs, 1 allowed, ", shown)
+    assert re.match(rb"http://[^ ]+/\\x9b0;x\\u202e\r\n1 URLs, 1 allowed, ", shown)
 
 
 def test_closing_the_terminal_changes_no_answer(

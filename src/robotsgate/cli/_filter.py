@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import sqlite3
 import stat
 import sys
@@ -67,6 +68,10 @@ if TYPE_CHECKING:
 
 # A batch is 64 KiB long, and takes ten times as much memory during processing.
 _BATCHES_AT_ONCE = 5
+
+# URL parsers drop or encode these. But a program that reads our output may end a line
+# at them, as `str.splitlines` does, and take the rest for a URL that was checked.
+_CONTROL = re.compile("[\0-\x1f\x85\u2028\u2029]")
 
 _ONLY_TO_FETCH = ("user_agent", "store", "proxy", "timeout")
 
@@ -335,18 +340,30 @@ class _Filter:
     def _question(self, line: bytes) -> tuple[str, str | None]:
         """The URL in `line` and `None`, or "" and the reason why there is no URL."""
         try:
-            text = text_of(line)
+            return self._url_in(text_of(line)), None
         except ValueError as error:
             return "", str(error)
-        if self.url_field is None:
-            return text, None
+
+    def _url_in(self, text: str) -> str:
+        """The URL in a line; raises a ValueError if there is none."""
+        url = text if self.url_field is None else self._url_in_object(text)
+        if not url.isprintable() and _CONTROL.search(url.strip()):
+            raise ValueError(
+                f"expected a URL without control characters, got {url[:80]!r}"
+            )
+        return url
+
+    def _url_in_object(self, text: str) -> str:
         try:
             url = json.loads(text)[self.url_field]
         except (ValueError, KeyError, TypeError, RecursionError):
             url = None
-        if not isinstance(url, str):
-            return "", f"expected a JSON object with a URL as {self.url_field!r}"
-        return url, None
+        # JSON may contain CRs, at which some readers end a line.
+        if not isinstance(url, str) or "\r" in text:
+            raise ValueError(
+                f"expected a JSON object with a URL as {self.url_field!r}, on one line"
+            )
+        return url
 
     async def _reject(
         self, line: bytes, url: str, error: str | None, results: _Results
