@@ -122,8 +122,8 @@ tests/caching: robots.txt itself is allowed, unless the address was refused
 tests/caching: gzip and deflate are decoded, but only one of them
 - if len(codings) == 1 and codings[0] in _GZIP:
 + if codings[0] in _GZIP:
-- if self._is_after_member and self._waiting[:2] != _GZIP_MAGIC:
-+ if self._is_after_member:
+- if self._members and self._waiting[:2] != _GZIP_MAGIC:
++ if self._members:
 
 tests/caching: headers set the freshness lifetime within bounds
 - return min(max(asked, policy.min_lifetime), policy.max_lifetime)

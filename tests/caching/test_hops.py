@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import gzip
-import time
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
@@ -204,6 +203,8 @@ def test_file_is_found(body: bytes, coding: str, expected: bytes) -> None:
     "gzip twice without a label": (gzip.compress(GZIPPED), "", "more than once"),
     "truncated gzip": (GZIPPED[:-9], "", "cut off"),
     "corrupt gzip": (GZIPPED[:-8] + bytes(8), "", "corrupt"),
+    # They took 180 ms.
+    "very many gzip members": (gzip.compress(b"") * 25_000, "", "more than 100"),
     "nothing in an unknown coding": (b"", "x-unknown", "'x-unknown'"),
     "base64": (base64.b64encode(RULES), "base64", "'base64'"),
     "one line of an unknown coding": (b"User-agent: *", "UTF-8", "'UTF-8'"),
@@ -216,13 +217,3 @@ def test_body_without_a_readable_file_is_an_error(
 ) -> None:
     with pytest.raises(CodingError, match=message):
         file_in(body, coding, max_bytes=LIMIT)
-
-
-def test_time_for_tiny_gzip_members_grows_with_their_number() -> None:
-    """Each one used to copy the rest of the body."""
-    body = gzip.compress(b"") * 100_000
-    began_at = time.process_time()
-
-    assert file_in(body, "", max_bytes=len(body)) == b""
-
-    assert time.process_time() - began_at < 1

@@ -148,6 +148,14 @@ CODINGS = (
         raw(
             head("200 OK", "Content-Encoding: gzip"), endless(gzip.compress(b"") * 800)
         ),
+        error="gzip members",
+    ),
+    unreachable(
+        "sends empty deflate blocks forever",
+        raw(
+            head("200 OK", "Content-Encoding: deflate"),
+            endless(b"\0\0\0\xff\xff" * 3_000),
+        ),
         error="almost nothing",
         max_bytes=4 * _MEBIBYTE,
     ),
