@@ -134,6 +134,8 @@ def test_exit_code_tells_unreachable_from_disallowed(
     "an unknown store": (["--store", "x", "http://h/"], b"", "expected memory:"),
     "a store that cannot be opened":
         (["--store", "sqlite:////nowhere/x", "http://h/"], b"", "an existing folder"),
+    "a store that cannot be reached":
+        (["--store", f"redis://127.0.0.1:{dead_port()}", "http://h/"], b"", "Redis"),
     "an unknown proxy": (["--proxy", "x", "http://h/"], b"", "Unknown scheme"),
     "an agent that names no crawler":
         (["-a", "Mozilla/5.0", "http://h/"], b"", "expected"),

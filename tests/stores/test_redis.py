@@ -16,11 +16,12 @@ import pytest
 import redis
 from redis.asyncio import Redis
 
-from robotsgate import RobotsChecker, StoreError, UnsupportedError
+from robotsgate import RobotsChecker, StoreError, UnsupportedError, open_store
 from robotsgate._clock import SystemClock
 from robotsgate.stores import HOST_PREFIX, TimedStore
 from robotsgate.stores.redis import RedisStore
 from tests.cancellation import cancelled_at
+from tests.servers.loopback import dead_port
 from tests.servers.valkey import Valkey, running_valkey, tls_before
 from tests.stores.child import bytes_of
 from tests.stores.contracts import (
@@ -573,6 +574,28 @@ class TestLifecycle:
         stats = dict(line.split(":") for line in lines if ":" in line)
         # The store's, and the one used to ask.
         assert int(stats["total_connections_received"]) <= 1 + 1
+
+    @cases("url error", {
+        "a server that is not there": (
+            f"redis://u:s3cret@127.0.0.1:{dead_port()}", "Connect call failed"),
+        "a name that does not resolve": ("redis://typo.invalid", r"typo\.invalid"),
+    })  # fmt: skip
+    async def test_required_server_that_cannot_be_reached_raises_at_once(
+        self, url: str, error: str
+    ) -> None:
+        store = open_store(url, required=True)
+        assert isinstance(store, RedisStore)
+
+        with pytest.raises(StoreError, match=error) as raised:
+            await store.__aenter__()
+
+        assert "s3cret" not in str(raised.value)
+        with pytest.raises(StoreError, match="closed"):
+            await store.get(KEY)
+
+    async def test_required_server_is_used_at_once(self, own_valkey: Valkey) -> None:
+        async with RedisStore(own_valkey.url, required=True):
+            assert open_connections(own_valkey) == 1
 
     async def test_exception_in_the_block_is_raised_unchanged_if_the_server_is_gone(
         self, own_valkey: Valkey

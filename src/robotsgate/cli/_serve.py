@@ -82,7 +82,8 @@ def serve(*, port: int, settings: Settings) -> None:
     """  # noqa: D301 (\b stops click from rewrapping)
     from robotsgate.sync import RobotsChecker  # noqa: PLC0415 (slow)
 
-    checker = settings.made_by(RobotsChecker, settings.client())
+    client, store = settings.client(), settings.store
+    checker = settings.made_by(RobotsChecker, client, store=store)
     with checker, PageServer(checker, port=port) as server:
         tell(f"http://127.0.0.1:{server.server_address[1]}/")
         server.serve_forever()

@@ -11,7 +11,12 @@ import functools
 import json
 import logging
 import sys
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -23,7 +28,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from robotsgate import AddressGuard, Dialect, Policy, RobotsChecker, __version__
+from robotsgate import (
+    AddressGuard,
+    Dialect,
+    Policy,
+    RobotsChecker,
+    __version__,
+    open_store,
+)
 from robotsgate.caching import printable
 
 if TYPE_CHECKING:
@@ -194,11 +206,17 @@ class Settings:
 
     @asynccontextmanager
     async def checker(self, **others: Any) -> AsyncIterator[RobotsChecker]:  # noqa: ANN401 (as in `RobotsChecker`)
-        """A checker with these settings and `others`, arguments of `RobotsChecker`."""
+        """A checker with these settings and `others`, arguments of `RobotsChecker`.
+
+        Raises:
+            StoreError: the store cannot be opened, or its server cannot be reached.
+        """
         client = self.client()
+        store: object = self.store and open_store(self.store, required=True)
         async with (
             client or nullcontext(),
-            self.made_by(RobotsChecker, client, **others) as checker,
+            store if isinstance(store, AbstractAsyncContextManager) else nullcontext(),
+            self.made_by(RobotsChecker, client, store=store, **others) as checker,
         ):
             yield checker
 
@@ -213,7 +231,6 @@ class Settings:
             return kind(
                 user_agent=self.user_agent,
                 client=client,
-                store=self.store,
                 policy=self.policy,
                 dialect=self.dialect,
                 **others,

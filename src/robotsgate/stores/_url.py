@@ -17,7 +17,7 @@ _EXPECTED = (
 )
 
 
-def open_store(url: str | PathLike[str]) -> ListableStore:
+def open_store(url: str | PathLike[str], *, required: bool = False) -> ListableStore:
     """Open the store at `url`; the caller must close it.
 
     The path after "sqlite:///" is relative to the working directory unless it starts
@@ -27,6 +27,7 @@ def open_store(url: str | PathLike[str]) -> ListableStore:
         url: "memory:", "sqlite:///file", "redis://user:password@host:6379/0",
             "rediss://…" for TLS, or "unix:///socket"; or the path of an SQLite file,
             as a `Path`.
+        required: as for `RedisStore`; other stores are opened at once in any case.
 
     Raises:
         TypeError: `url` is neither a str nor a `Path`.
@@ -44,7 +45,7 @@ def open_store(url: str | PathLike[str]) -> ListableStore:
     if scheme == "sqlite" and rest.startswith("///") and rest[3:4] not in {"", ":"}:
         return _sqlite_store(rest[3:])
     if scheme in {"redis", "rediss", "unix"} and rest.startswith("//"):
-        return _redis_store(url)
+        return _redis_store(url, required=required)
     # There may be a password before "@", after a second ":", or in a query.
     may_be_secret = "@" in url or (scheme != "sqlite" and ("?" in url or ":" in rest))
     shown = "" if may_be_secret else f", got {url!r}"
@@ -66,11 +67,11 @@ def _sqlite_store(path: str | PathLike[str]) -> ListableStore:
     return SQLiteStore(path)
 
 
-def _redis_store(url: str) -> ListableStore:
+def _redis_store(url: str, *, required: bool) -> ListableStore:
     try:
         from robotsgate.stores.redis import RedisStore  # noqa: PLC0415
     except ImportError as error:
         raise StoreError(
             "a Redis store needs the redis extra: pip install 'robotsgate[redis]'"
         ) from error
-    return RedisStore(url)
+    return RedisStore(url, required=required)

@@ -126,6 +126,7 @@ class RedisStore:
         *,
         client: Client | Callable[[], Client] | None = None,
         prefix: str = "robotsgate:",
+        required: bool = False,
     ) -> None:
         """Create the store without connecting.
 
@@ -138,6 +139,8 @@ class RedisStore:
                 client must not decode responses. If it retries, an update whose
                 response was lost may be applied twice.
             prefix: the prefix of each key.
+            required: whether `async with` reads from the server first, and raises if it
+                cannot be reached, for example because its name is misspelled.
 
         Raises:
             StoreError: not exactly one of `url` and `client` was given, or it is none
@@ -149,6 +152,7 @@ class RedisStore:
         self._make = _maker(url) if client is None else _maker_of(client)
         self._client: Client | None = None
         self._prefix = prefix
+        self._is_required = required
         self._lease_prefix = f"{prefix}lease:"
         self._leases: dict[str, _Lease] = {}
         self._places = anyio.Semaphore(_MOST_AT_ONCE, fast_acquire=True)
@@ -156,13 +160,20 @@ class RedisStore:
         self._acquisitions: Flights[bool | StoreError] = Flights("Redis store")
 
     async def __aenter__(self) -> Self:
-        """Return the store, without connecting; the server need not be up yet.
+        """Return the store; unless it is `required`, the server need not be up yet.
 
         Raises:
             UnsupportedError: this is not asyncio.
-            StoreError: the store is closed, or belongs to another event loop.
+            StoreError: the store is closed, or belongs to another event loop; or it is
+                `required`, and the server does not respond.
         """
         self._check_usable()
+        if self._is_required:
+            try:
+                await self.get("")
+            except BaseException:
+                await self.aclose()
+                raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -323,7 +334,9 @@ class RedisStore:
                     await client.initialize()
                     return await work(client)
             except Exception as error:  # a closed connection is an AttributeError
-                raise StoreError(f"Redis failed: {error!r}") from error
+                # The `repr` of redis-py's errors may lack the text.
+                text = f"Redis failed: {type(error).__name__}: {error}"
+                raise StoreError(text) from error
             finally:
                 self._calls.discard(scope)
         self._check_usable()  # `aclose` cancels calls
