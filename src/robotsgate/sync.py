@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import sys
 import threading
 import warnings
 from concurrent.futures import Future
@@ -80,7 +81,7 @@ def _in_loop(
         **options: _Arguments.kwargs,
     ) -> _Result:
         called = partial(method, self._checker, *arguments, **options)
-        return self._loop.portal.call(called)
+        return self._loop.wait_for(called)
 
     return call
 
@@ -92,6 +93,9 @@ class RobotsChecker:
     `close`. A checker that is still open is closed when the interpreter exits. If it is
     garbage collected while open, it emits a ResourceWarning, and its thread ends. It
     cannot be used in a forked child process.
+
+    The first call that waits in a thread whose event loop has other tasks emits a
+    RuntimeWarning, because these tasks have to wait, too.
     """
 
     def __init__(
@@ -168,7 +172,8 @@ class RobotsChecker:
         """See `robotsgate.RobotsChecker.can_fetch`."""
         answer = self._lookups.at_once(agent, url)
         if answer is None:
-            answer = self._loop.portal.call(self._checker.can_fetch, agent, url)
+            ask = partial(self._checker.can_fetch, agent, url)
+            answer = self._loop.wait_for(ask)
         return answer
 
     check: Final = _in_loop(_AsyncChecker.check)
@@ -180,7 +185,7 @@ class RobotsChecker:
             return None
         # Continue after that lookup, which has already been counted.
         refusal = partial(self._lookups.refusal, agent, url, answer=answer)
-        return self._loop.portal.call(refusal)
+        return self._loop.wait_for(refusal)
 
     can_fetch_many: Final = _in_loop(_AsyncChecker.can_fetch_many)
 
@@ -224,7 +229,7 @@ class RobotsChecker:
     def _each(self, results: AsyncIterator[CheckResult]) -> Iterator[CheckResult]:
         with suppress(StopAsyncIteration):
             while True:
-                yield self._loop.portal.call(results.__anext__)
+                yield self._loop.wait_for(results.__anext__)
 
 
 _OPEN: WeakSet[RobotsChecker] = WeakSet()
@@ -234,6 +239,27 @@ _OPEN: WeakSet[RobotsChecker] = WeakSet()
 def _close_all() -> None:
     for checker in list(_OPEN):
         checker.close()
+
+
+_HOLDS_LOOP = (
+    "a checker or gate of robotsgate.sync holds this thread's event loop, so that its"
+    " other tasks have to wait; use robotsgate.RobotsChecker and"
+    " robotsgate.PolitenessGate with await"
+)
+
+
+def _holds_other_tasks() -> bool:
+    """Whether a call that blocks this thread holds up tasks of an event loop.
+
+    A loop with a single task, as for each request to an async view of Flask, has none.
+    """
+    trio = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_run():
+        return True
+    try:
+        return len(asyncio.all_tasks()) > 1
+    except RuntimeError:  # no loop is running here
+        return False
 
 
 class _Loop(threading.Thread):
@@ -251,6 +277,7 @@ class _Loop(threading.Thread):
     def __init__(self, make: Callable[[], _AsyncChecker], client: object) -> None:
         super().__init__(name="robotsgate", daemon=True)
         self._make, self._client = make, client
+        self._has_warned = False
         self.gates: set[AsyncExitStack] = set()
         self.use: Future[None] = Future()
         self.closed: Future[None] = Future()
@@ -269,6 +296,17 @@ class _Loop(threading.Thread):
         if not self.is_alive():  # a child process does not have the thread
             raise RuntimeError("the checker is closed, or belongs to another process")
         return self._way_in
+
+    def wait_for(self, work: Callable[[], Awaitable[_Result]]) -> _Result:
+        """Run `work` in the event loop; warn once if other tasks wait here meanwhile.
+
+        Raises:
+            RuntimeError: as for `portal`.
+        """
+        if not self._has_warned and _holds_other_tasks():
+            self._has_warned = True
+            warnings.warn(_HOLDS_LOOP, RuntimeWarning, stacklevel=3)
+        return self.portal.call(work)
 
     def run(self) -> None:
         asyncio.run(self._run())
@@ -441,7 +479,7 @@ class Turn:
         portal = self._loop.portal
         entry = _Entry(self._turn)
         try:
-            portal.call(entry.begin, threading.current_thread())
+            self._loop.wait_for(partial(entry.begin, threading.current_thread()))
         except BaseException:
             with suppress(RuntimeError):  # the checker was closed in the meantime
                 portal.start_task_soon(entry.give_up)

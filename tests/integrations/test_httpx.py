@@ -140,6 +140,7 @@ async def test_request_can_be_sent_twice_at_a_time(client: Any) -> None:  # noqa
             tasks.start_soon(client.send, request)
 
 
+@pytest.mark.filterwarnings("ignore:.*this thread's event loop:RuntimeWarning")
 async def test_blocking_hook_and_transport_refuse_an_async_client(
     library: ModuleType,
 ) -> None:

@@ -167,14 +167,38 @@ def test_error_on_opening_or_closing_is_raised_in_the_calling_thread() -> None:
         open_checker(Site()).close()
 
 
-def test_checker_created_in_a_thread_that_runs_trio_works() -> None:
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_checker_in_a_thread_that_runs_a_loop_works_and_warns_once(
+    backend: str,
+) -> None:
     """It used to create its locks for trio but use them in its own event loop."""
 
-    async def check() -> bool:
-        with open_checker(site_of()) as checker:
-            return checker.can_fetch(AGENT, PUBLIC)
+    async def check() -> list[bool]:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anyio.sleep_forever)
+            with open_checker(site_of()) as checker:
+                answers = [checker.can_fetch(AGENT, url) for url in (PUBLIC, PRIVATE)]
+                checker.refresh(ORIGIN)
+            tasks.cancel_scope.cancel()
+        return answers
 
-    assert anyio.run(check, backend="trio")
+    with pytest.warns(RuntimeWarning, match="use robotsgate.RobotsChecker") as warned:
+        assert anyio.run(check, backend=backend) == [True, False]
+
+    assert [one.filename for one in warned] == [__file__]
+
+
+def test_checker_does_not_warn_if_no_other_task_has_to_wait(
+    checker: sync.RobotsChecker,
+) -> None:
+    async def check() -> None:
+        checker.can_fetch(AGENT, PUBLIC)  # the loop has no other task
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anyio.sleep_forever)
+            checker.can_fetch(AGENT, PUBLIC)  # from memory
+            tasks.cancel_scope.cancel()
+
+    anyio.run(check)
 
 
 def test_dropped_checker_warns_and_stops_its_thread() -> None:
