@@ -10,7 +10,7 @@ import httpx
 import httpx2
 import pytest
 
-from robotsgate import sync
+from robotsgate import PolitenessGate, sync
 from robotsgate.integrations.httpx import (
     RobotsDisallowedError,
     RobotsTransport,
@@ -72,6 +72,22 @@ async def test_transport_sends_requests_itself_if_it_wraps_none(
             await client.get(f"{server.url}/robots.txt")
 
     assert server.targets == ["/robots.txt"]
+
+
+async def test_response_that_is_already_read_ends_its_turn(library: ModuleType) -> None:
+    """Nobody closes such a response, so its turn used to stay open."""
+    mock = library.MockTransport(lambda _: library.Response(200, text="page"))
+
+    async with (
+        checker_of(site_of()) as checker,
+        PolitenessGate(checker, AGENT, default_delay=0) as gate,
+        library.AsyncClient(
+            transport=RobotsTransport(checker, AGENT, wrapped=mock, gate=gate)
+        ) as client,
+    ):
+        await client.get(PUBLIC)
+
+        assert (gate.stats.turns, gate.stats.under_way) == (1, 0)
 
 
 async def test_scheme_without_robots_txt_is_left_to_the_client() -> None:
