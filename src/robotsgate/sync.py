@@ -425,6 +425,10 @@ class PolitenessGate:
         """See `robotsgate.PolitenessGate.status`."""
         return self._loop.portal.call(self._gate.status, url)
 
+    def forget(self, url: str | URLLike) -> None:
+        """See `robotsgate.PolitenessGate.forget`."""
+        self._loop.portal.call(self._gate.forget, url)
+
     @property
     def stats(self) -> GateStats:
         """The current counters."""

@@ -92,6 +92,18 @@ class LedgerContract:
 
         assert 500 < seconds < 550, "jitter only lengthens the block"
 
+    @pytest.mark.parametrize("end", [TurnEnd.INCIDENT, TurnEnd.FAILURE])
+    async def test_forgotten_host_only_waits_for_its_delay(
+        self, ledger: Ledger, end: TurnEnd
+    ) -> None:
+        await ledger.end(await get_grant(ledger), end, retry_after=500.0)
+
+        await ledger.forget(HOST, ONE)
+        await ledger.forget("unknown.example", ONE)
+
+        assert await wait_seconds(ledger) == pytest.approx(2.0, abs=self.real_seconds)
+        assert ledger.peek(HOST, ONE).state is HostState.OPEN
+
     async def test_turn_that_is_never_closed_ends_and_is_reported_once(
         self, ledger: Ledger, pass_time: Callable[[float], None]
     ) -> None:

@@ -43,6 +43,10 @@ class SlowLedger(LocalLedger):
         await anyio.lowlevel.checkpoint()
         await super().end(grant, end, retry_after=retry_after)
 
+    async def forget(self, host: str, pace: Pace) -> None:
+        await super().forget(host, pace)
+        await anyio.lowlevel.checkpoint()
+
 
 class Crawl:
     """A gate and a crawler that uses it.

@@ -35,6 +35,7 @@ from robotsgate.politeness._host_record import (
 )
 from robotsgate.politeness._ledger import Grant, LocalLedger, Wait
 from robotsgate.testing import ManualClock
+from tests.cancellation import cancelled_at
 from tests.checking.builders import (
     AGENT,
     DAY,
@@ -301,6 +302,57 @@ async def test_closing_the_gate_ends_the_wait_for_the_retry_after() -> None:
     await crawl.run(0, crawl.visit, crawl.gate.aclose)
 
     assert [str(error) for error in crawl.errors] == ["the gate is closed"]
+
+
+# --- forgetting incidents -----------------------------------------------------------
+
+
+async def test_caller_waiting_for_a_forgotten_host_only_waits_for_its_delay() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    await crawl.visit(status=429, retry_after="3600")
+
+    await crawl.run(5_000, crawl.visit, partial(crawl.gate.forget, PRIVATE))
+
+    assert crawl.times == [3_600, 3_600 + DELAY]
+
+
+async def test_caller_waiting_for_robots_txt_tries_again_if_its_host_is_forgotten() -> (
+    None
+):
+    crawl = await busy_crawl()
+    await crawl.checker.can_fetch(AGENT, PUBLIC)
+    crawl.serve()
+    began_at = crawl.seconds
+
+    async def refresh_and_forget() -> None:
+        await crawl.gate.forget(OTHER_PAGE)
+        await crawl.gate.forget(PUBLIC)  # only waits again
+        await crawl.checker.refresh(PUBLIC)
+        await crawl.gate.forget(PUBLIC)
+
+    await crawl.run(5_000, crawl.visit, refresh_and_forget)
+
+    assert crawl.times == [began_at]
+
+
+async def test_cancelled_forget_wakes_callers() -> None:
+    clock = ManualClock()
+    crawl = Crawl(clock=clock, ledger=SlowLedger(clock=clock))
+    await crawl.warm_up()
+    await crawl.visit(status=429, retry_after="3600")
+
+    async def forget() -> None:
+        assert await cancelled_at(1, partial(crawl.gate.forget, PUBLIC))
+
+    await crawl.run(5_000, crawl.visit, forget)
+
+    assert crawl.times == [3_600, 3_600 + DELAY]
+
+
+async def test_forgetting_what_is_not_a_url_raises() -> None:
+    with pytest.raises(InvalidURLError):
+        await Crawl().gate.forget("shop")
 
 
 # --- patience -----------------------------------------------------------------------

@@ -29,6 +29,7 @@ from robotsgate.politeness._host_record import (
     pace_of,
     ready_at,
     stated_delay,
+    without_incidents,
 )
 from robotsgate.robotstxt._model import RequestRate
 from tests.tables import cases
@@ -283,6 +284,22 @@ def test_response_to_a_request_started_before_the_incident(
     host.end(second, end, **details)
 
     assert host.record == before._replace(turns=(), ended_at=host.now, **change)
+
+
+def test_host_without_incidents_keeps_its_spacing_and_its_open_turns() -> None:
+    kept = HostRecord(
+        pace(), ended_at=NOW - 1, turns=(NOW,), fetch_began_at=NOW, turn_seconds=3.0
+    )
+    record = kept._replace(
+        rest_until=NOW + 60,
+        incident_at=NOW - 2,
+        blocked_until=NOW + 60,
+        back_off=60.0,
+        slowed_delay=4.0,
+        queue=((1, NOW + 61),),
+    )
+
+    assert without_incidents(record) == kept
 
 
 @cases("fields expected", {

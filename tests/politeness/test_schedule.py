@@ -545,6 +545,19 @@ async def test_urls_of_a_host_blocked_before_the_crawl_are_skipped() -> None:
     assert [event.url for event in skipped(crawl)] == [PAGES[1], PAGES[0]]
 
 
+async def test_schedule_continues_with_a_host_that_is_forgotten() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    await crawl.visit(status=429, retry_after="3600")
+    forget = partial(crawl.gate.forget, PUBLIC)
+    elsewhere = crawl.gate.schedule(OTHER_PAGES)
+
+    await crawl.run(5_000, lambda: crawl_one_by_one(crawl, PAGES[:1]), forget)
+
+    assert crawl.times == [3_600, 3_600 + DELAY]
+    await elsewhere.aclose()
+
+
 async def test_urls_of_an_unreachable_origin_are_skipped_with_the_retry_time() -> None:
     crawl = Crawl()
     crawl.serve(status=503)

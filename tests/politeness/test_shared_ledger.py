@@ -138,6 +138,19 @@ class TestFleet:
             assert other.peek(HOST, ONE).state is HostState.BLOCKED
             assert 480 < other.peek(HOST, ONE).wait_seconds < 550
 
+    async def test_host_is_forgotten_for_processes_that_do_not_know_its_block(
+        self, fleet: Fleet
+    ) -> None:
+        """Not even a process that is waiting for the end of the block goes first."""
+        async with fleet.ledger() as one, fleet.ledger() as two, fleet.ledger() as new:
+            await one.end(await get_grant(one), TurnEnd.INCIDENT, retry_after=500.0)
+            await wait_seconds(two)
+            await one.forget(HOST, ONE)
+            fleet.clock.advance(2.01)
+
+            assert two.peek(HOST, ONE).state is HostState.BLOCKED
+            await get_grant(new)
+
     async def test_record_expires_when_it_no_longer_matters(self, fleet: Fleet) -> None:
         async with fleet.ledger() as ledger:
             await get_grant(ledger, "busy.example")
@@ -327,6 +340,19 @@ class TestWithoutStore:
             await fleet.clock.pass_time(30)
             await fleet.restart()
             await get_grant(other, pace=by_duration)
+
+    async def test_host_is_forgotten_without_the_store_and_then_in_it(
+        self, fleet: Fleet
+    ) -> None:
+        async with fleet.ledger() as one, fleet.ledger() as other:
+            await one.end(await get_grant(one), TurnEnd.INCIDENT, retry_after=500.0)
+            fleet.stop()
+            await one.forget(HOST, ONE)
+
+            assert one.peek(HOST, ONE).state is HostState.OPEN
+            fleet.clock.advance(2.01)
+            await fleet.restart()
+            await get_grant(other)
 
     async def test_end_refused_for_one_host_does_not_prevent_the_return(
         self, fleet: Fleet
@@ -531,9 +557,12 @@ class TestStores:
 
 
 class TestBadInput:
-    async def test_start_outside_async_with_raises(self, fleet: Fleet) -> None:
+    @pytest.mark.parametrize("name", ["start", "forget"])
+    async def test_call_outside_async_with_raises(
+        self, fleet: Fleet, name: str
+    ) -> None:
         with pytest.raises(RuntimeError, match="inside async with"):
-            await fleet.ledger().start(HOST, ONE)
+            await getattr(fleet.ledger(), name)(HOST, ONE)
 
     @pytest.mark.parametrize(
         ("options", "error"),

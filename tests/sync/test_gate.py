@@ -299,6 +299,21 @@ def test_closing_the_checker_closes_its_gates(crawl: Crawl) -> None:
         sync.PolitenessGate(crawl.checker, AGENT)
 
 
+def test_thread_waiting_for_a_forgotten_host_only_waits_for_its_delay(
+    crawl: Crawl,
+) -> None:
+    with crawl.gate.turn(PUBLIC) as turn:
+        turn.report(status=503, retry_after="3600")
+    waiting = crawl.threads.submit(crawl.visit)
+    crawl.wait_for(waiting=1)
+
+    crawl.gate.forget(PUBLIC)
+    crawl.pass_time(DELAY)
+
+    waiting.result(_TIMEOUT_SECONDS)
+    assert crawl.visited_at == [DELAY]
+
+
 def test_gates_of_one_checker_are_closed_independently(crawl: Crawl) -> None:
     with sync.PolitenessGate(crawl.checker, AGENT) as other, other.turn(PUBLIC):
         pass

@@ -13,6 +13,7 @@ import math
 from collections.abc import AsyncIterable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, Self
+from weakref import WeakSet
 
 from robotsgate._flights import Flights
 from robotsgate.caching._question import Agent, check_bound, check_urls
@@ -140,7 +141,8 @@ class PolitenessGate:
         given = ledger
         if not (given is None or isinstance(given, Ledger)):
             raise TypeError(
-                f"expected ledger to have start, end, peek and aclose, got {given!r}"
+                "expected ledger to have start, end, peek, forget and aclose,"
+                f" got {given!r}"
             )
         self._agent = Agent.of(agent)
         self._lookups = checker._lookups  # noqa: SLF001 (same package)
@@ -160,6 +162,7 @@ class PolitenessGate:
             ),
             max_hosts=max_hosts,
         )
+        self._ledger = ledger
         self._turns = Turns(
             self._lookups,
             agent=self._agent,
@@ -167,6 +170,7 @@ class PolitenessGate:
             ledger=ledger,
         )
         self._sources: Flights[bool] = Flights("gate")
+        self._works: WeakSet[Work] = WeakSet()
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled or copied, like a checker."""
@@ -309,7 +313,9 @@ class PolitenessGate:
     def _work(self, patience: float | None) -> Work:
         if patience is not None:
             _check_seconds("patience", patience, is_finite=False)
-        return Work(self._turns, patience=math.inf if patience is None else patience)
+        work = Work(self._turns, patience=math.inf if patience is None else patience)
+        self._works.add(work)
+        return work
 
     def ready_at(self, url: str | URLLike) -> float:
         """The earliest time at which a turn for `url` could start, in epoch seconds.
@@ -344,6 +350,28 @@ class PolitenessGate:
             under_way=status.under_way,
             ready_at=max(self._clock.now() + seconds, pause_until(standing)),
         )
+
+    async def forget(self, url: str | URLLike) -> None:
+        """Forget the incidents of the host that `url` belongs to.
+
+        Use it after an outage of your own: backing off, waiting for a Retry-After and
+        slowing down end immediately. The host's delay still applies, and turns stay
+        open. If robots.txt itself got a 429 or 503, call `RobotsChecker.refresh` first,
+        because pages wait until it is fetched again.
+
+        A `SharedLedger` also changes the record that processes share. A process that
+        already knows about a block waits for its end unless it calls this, too.
+
+        Raises:
+            InvalidURLError: `url` has no origin.
+        """
+        host = self._hosts.host(url, str(Origin.from_url(url)))
+        try:
+            await self._ledger.forget(host, self._hosts.pace(host))
+        finally:
+            self._turns.queues.wake(host)
+            for work in list(self._works):
+                work.look_again(host)
 
     @property
     def stats(self) -> GateStats:

@@ -322,6 +322,21 @@ def as_ended(record: HostRecord) -> HostRecord:
     )
 
 
+def without_incidents(record: HostRecord) -> HostRecord:
+    """The record as if no request had ended badly; spacing and open turns stay.
+
+    The queue is emptied, because it may be waiting for the end of a block.
+    """
+    return record._replace(
+        rest_until=NEVER,
+        incident_at=NEVER,
+        blocked_until=NEVER,
+        back_off=0.0,
+        slowed_delay=0.0,
+        queue=(),
+    )
+
+
 def delay_in_force(record: HostRecord, pace: Pace) -> float:
     """Seconds between requests to a host, including the effect of incidents."""
     return max(pace.delay, record.slowed_delay)

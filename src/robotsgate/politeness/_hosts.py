@@ -338,6 +338,13 @@ class Queues:
             event = HostBlocked(host=claim.host, cause=claim.cause, ready_at=ready_at)
             self._hosts.listener.tell(event)
 
+    def wake(self, host: str) -> None:
+        """Let the callers waiting for `host` try again."""
+        for claim in self._paused:
+            if claim.host == host:
+                claim.wake()
+        self._wake_first(host)
+
     def close(self) -> None:
         """Refuse all waiting and future callers."""
         self.is_closed = True

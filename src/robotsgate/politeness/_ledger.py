@@ -25,6 +25,7 @@ from robotsgate.politeness._host_record import (
     forget_at,
     host_state,
     ready_at,
+    without_incidents,
 )
 
 if TYPE_CHECKING:
@@ -138,6 +139,13 @@ class Ledger(Protocol):
         """The state of `host`, as far as this process knows. Never waits."""
         ...
 
+    async def forget(self, host: str, pace: Pace) -> None:
+        """Forget the incidents of `host` and their effect, including a Retry-After.
+
+        Delays between requests still apply, and turns stay open.
+        """
+        ...
+
     async def aclose(self) -> None:
         """Release all resources. Any task may call this, even more than once."""
         ...
@@ -216,6 +224,12 @@ class LocalLedger:
             under_way=len(record.turns) + (record.fetch_began_at > NEVER),
             wait_seconds=max(0.0, ready_at(record, now, pace=pace) - now),
         )
+
+    async def forget(self, host: str, pace: Pace) -> None:  # noqa: ARG002 (the protocol's)
+        """Forget the incidents of `host`."""
+        record = self._records.get(host)
+        if record is not None:
+            self._records[host] = without_incidents(record)
 
     async def aclose(self) -> None:
         """Do nothing: there are no resources to release."""

@@ -55,6 +55,7 @@ from robotsgate.politeness._host_record import (
     host_state,
     moved,
     ready_at,
+    without_incidents,
 )
 from robotsgate.politeness._ledger import Grant, LedgerStatus, LocalLedger, Wait
 from robotsgate.stores._base import (
@@ -103,7 +104,8 @@ class _Change:
     """A change of a host's record, as a function for a store.
 
     Attributes:
-        grant: permission from this process's own ledger.
+        grant: permission from this process's own ledger; for a `_Forget`, only its
+            host and its pace are used.
         is_known: whether this process remembers a request to the host.
         called_at: when the store was last called, by this process's clock.
         now: the time of the last change, by the store's clock.
@@ -196,6 +198,13 @@ class _End(_Change):
         )
 
 
+class _Forget(_Change):
+    """The host's incidents are forgotten."""
+
+    def after(self, record: HostRecord, now: float) -> HostRecord:  # noqa: ARG002 (the others')
+        return without_incidents(record)
+
+
 class SharedLedger:
     """A ledger for processes that together are as polite as a single process.
 
@@ -258,8 +267,8 @@ class SharedLedger:
         self._calls: Flights[bool] = Flights("ledger")
         self._answered_at = -math.inf
         self._is_alone = False
-        # The ends of shared turns that are not in the store yet.
-        self._missing: deque[_End] = deque()
+        # The ends of shared turns, and what was forgotten, that the store lacks.
+        self._missing: deque[_End | _Forget] = deque()
 
     async def __aenter__(self) -> Self:
         """Open the store if it was given as a URL or path.
@@ -289,8 +298,7 @@ class SharedLedger:
             RuntimeError: the ledger is not being used as a context manager.
             UnsupportedError: the store does not work on this event loop.
         """
-        if self._store is None:
-            raise RuntimeError("expected the ledger to be used inside async with")
+        self._check_open()
         answer = await self._start_own(host, pace, is_robots_txt=is_robots_txt)
         if self._is_alone or isinstance(answer, Wait):
             return answer
@@ -317,8 +325,7 @@ class SharedLedger:
             end = TurnEnd.UNJUDGED
         now = self._clock.monotonic()
         change = _End(grant=grant, end=end, ended_at=now, retry_after=retry_after)
-        with suppress(RuntimeError):  # the ledger is closed
-            await self._in_time(self._begin(lambda: self._report(change)))
+        await self._report_in_time(change)
 
     def peek(self, host: str, pace: Pace) -> LedgerStatus:
         """See `Ledger.peek`."""
@@ -333,6 +340,21 @@ class SharedLedger:
             wait_seconds=max(own.wait_seconds, ready_at(seen, now, pace=pace) - now),
         )
 
+    async def forget(self, host: str, pace: Pace) -> None:
+        """See `Ledger.forget`.
+
+        Raises:
+            RuntimeError: the ledger is not being used as a context manager.
+        """
+        self._check_open()
+        await self._own.forget(host, pace)
+        seen = self._seen.get(host)
+        if seen is not None:  # the store may not respond
+            self._seen[host] = without_incidents(seen)
+        now = self._clock.monotonic()
+        grant = Grant(host, pace, now, is_robots_txt=False, overdue=0)
+        await self._report_in_time(_Forget(grant=grant))
+
     async def aclose(self) -> None:
         """See `Ledger.aclose`. Waits for the store for at most a second."""
         with anyio.CancelScope(shield=True):
@@ -342,6 +364,10 @@ class SharedLedger:
             store, self._store = self._store, None
             if store is not None and store is not self._given:
                 await store.aclose()
+
+    def _check_open(self) -> None:
+        if self._store is None:
+            raise RuntimeError("expected the ledger to be used inside async with")
 
     async def _start_own(
         self, host: str, pace: Pace, *, is_robots_txt: bool
@@ -423,11 +449,16 @@ class SharedLedger:
         self._go_on_alone(TimeoutError(message))
         return False
 
-    async def _report(self, end: _End) -> bool:
-        """Report `end` to the other processes, now or once the store is back."""
-        is_done = not self._is_alone and await self._try_update(end)
-        if not is_done and end.grant.shared_began_at is not None:
-            self._missing.append(end)
+    async def _report_in_time(self, change: _End | _Forget) -> None:
+        with suppress(RuntimeError):  # the ledger is closed
+            await self._in_time(self._begin(lambda: self._report(change)))
+
+    async def _report(self, change: _End | _Forget) -> bool:
+        """Report `change` to the other processes, now or once the store is back."""
+        is_done = not self._is_alone and await self._try_update(change)
+        is_shared = change.grant.shared_began_at is not None
+        if not is_done and (is_shared or isinstance(change, _Forget)):
+            self._missing.append(change)
         return is_done
 
     async def _try_update(self, change: _Change) -> bool:
@@ -498,7 +529,7 @@ class SharedLedger:
         return True
 
     async def _report_missing(self) -> None:
-        """Report the turns that ended in the meantime.
+        """Report what has happened in the meantime.
 
         Raises:
             StoreError: the store still fails.
