@@ -349,7 +349,7 @@ class PolitenessGate:
         checker: RobotsChecker,
         agent: str | Sequence[str],
         *,
-        default_delay: float = 1.0,
+        default_delay: float | Callable[[str], float] = 1.0,
         max_delay: float = 3_600.0,
         delay_factor: float = 0.0,
         max_concurrent_per_host: int = 1,
@@ -362,7 +362,7 @@ class PolitenessGate:
         """Create a gate.
 
         The arguments are the same as for `robotsgate.PolitenessGate`, except that
-        `checker` comes from `robotsgate.sync`. `host_of` and `on_event` are called in
+        `checker` comes from `robotsgate.sync`. Functions that you pass are called in
         the event loop's thread, so they must not call the checker or the gate. If
         `ledger` is an async context manager, such as a `SharedLedger`, the gate opens
         and closes it, so give each gate its own ledger.

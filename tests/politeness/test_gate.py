@@ -17,6 +17,7 @@ from robotsgate import (
     InvalidProductTokenError,
     InvalidURLError,
     MemoryStore,
+    Origin,
     Policy,
     Reason,
     TurnNotInTimeError,
@@ -60,6 +61,7 @@ pytestmark = pytest.mark.anyio
 HOST = "example.com"
 HTTP_ORIGIN = "http://example.com"
 OTHER_PAGE = f"{OTHER_ORIGIN}/page"
+URLS = (PUBLIC, OTHER_PAGE)
 
 
 # --- robots.txt first, then the page ------------------------------------------------
@@ -783,6 +785,31 @@ async def test_delay_of_a_host_is_the_longest_of_its_origins() -> None:
     assert crawl.times == [3_600, 3_600 + DELAY + 30, 3_600 + DELAY + 60]
 
 
+@pytest.mark.parametrize("max_hosts", [1, 2], ids=["one is evicted", "both known"])
+async def test_each_host_may_have_a_default_delay_of_its_own(max_hosts: int) -> None:
+    delays = {HOST: DELAY + 5, Origin.from_url(OTHER_ORIGIN).host: 3.0}
+    crawl = Crawl(default_delay=delays.__getitem__, max_hosts=max_hosts)
+    visit_other = partial(crawl.visit, OTHER_PAGE)
+
+    await crawl.run(100, crawl.visit, visit_other, crawl.visit, visit_other)
+
+    times = {url: [at for at, page in crawl.starts if page == url] for url in URLS}
+    assert times == {PUBLIC: [15, 30], OTHER_PAGE: [3, 6]}
+
+
+async def test_default_delay_that_changes_applies_from_the_next_turn_on() -> None:
+    delays = {HOST: 60.0}
+    crawl = Crawl(default_delay=delays.__getitem__)
+    await crawl.warm_up()
+
+    for delay, expected in [(60, 60), (1, DELAY), (30, 30)]:
+        delays[HOST] = delay
+        await crawl.run(100, crawl.visit, crawl.visit)
+
+        assert crawl.times[-1] - crawl.times[-2] == expected
+        assert crawl.gate.status(PUBLIC).delay == expected
+
+
 async def test_delay_removed_from_robots_txt_is_dropped_at_the_next_turn() -> None:
     crawl = Crawl()
     await crawl.warm_up()
@@ -1056,6 +1083,28 @@ async def test_bad_argument_raises_and_leaves_the_checker_usable(
         PolitenessGate(**({"checker": checker, "agent": AGENT} | arguments))
 
     await PolitenessGate(checker, AGENT).aclose()
+
+
+@cases("result error message", {
+    "no delay": (None, TypeError, r"default_delay\('example.com'\) to be a float, got"),
+    "below 0": (-1.0, ValueError, r"\('example.com'\) to be finite and 0 or more, got"),
+    "not a number": (math.nan, ValueError, "or more, got nan"),
+    "too long": (4e3, ValueError, r"at most max_delay \(3600\), got 4000.0"),
+    "an exception": (KeyError("shop"), KeyError, "shop"),
+})  # fmt: skip
+async def test_bad_default_delay_of_a_host_raises(
+    result: object, error: type[Exception], message: str
+) -> None:
+    def delay_of(_: str) -> Any:  # noqa: ANN401 (a bad delay)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    crawl = Crawl(default_delay=delay_of)
+
+    with pytest.raises(error, match=message):
+        await crawl.visit()
+    assert crawl.gate.stats.waiting == 0
 
 
 @cases("report error message", {

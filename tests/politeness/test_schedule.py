@@ -643,6 +643,24 @@ async def test_turn_never_entered_keeps_the_schedule_open_until_it_is_dropped() 
     assert ended
 
 
+def no_delay(host: str) -> float:
+    raise LookupError(f"no delay for {host}")
+
+
+@pytest.mark.parametrize("name", ["schedule", "schedule_hosts"])
+async def test_error_of_the_default_delay_is_raised_to_a_worker(name: str) -> None:
+    crawl = Crawl(default_delay=no_delay)
+    schedule = (
+        crawl.gate.schedule(PAGES)
+        if name == "schedule"
+        else crawl.gate.schedule_hosts(["example.com"], lambda _: PAGES[0])
+    )
+
+    async with aclosing(schedule):
+        with pytest.raises(LookupError, match="no delay"):
+            await anext(schedule)
+
+
 # --- A frontier supplied by the caller ----------------------------------------------
 
 

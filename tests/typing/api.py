@@ -515,6 +515,7 @@ async def politeness(checker: RobotsChecker, ledger: Ledger) -> None:
     ledger = LocalLedger(max_hosts=10, clock=SystemClock())
     PolitenessGate(checker, ["NewsBot", "ExampleBot"], ledger=ledger)
     PolitenessGate(checker, "ExampleBot", on_event=on_any_event)
+    PolitenessGate(checker, "ExampleBot", default_delay=len)
     PolitenessGate(
         checker,
         "ExampleBot",

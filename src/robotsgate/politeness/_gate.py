@@ -85,7 +85,7 @@ class PolitenessGate:
         checker: RobotsChecker,
         agent: str | Sequence[str],
         *,
-        default_delay: float = 1.0,
+        default_delay: float | Callable[[str], float] = 1.0,
         max_delay: float = 3_600.0,
         delay_factor: float = 0.0,
         max_concurrent_per_host: int = 1,
@@ -101,7 +101,11 @@ class PolitenessGate:
             checker: checks URLs against robots.txt and provides the clock. Close the
                 checker yourself, after the gate.
             agent: the crawler, as in `RobotsChecker.can_fetch`.
-            default_delay: the minimum delay for a host, in seconds, ≥ 0.
+            default_delay: the minimum delay for a host, in seconds, ≥ 0; or a function
+                that returns it for the name of a host, as returned by `host_of`. The
+                function is called for each turn, so a change applies from the next turn
+                on. An exception that it raises reaches the caller of the turn, or a
+                task that iterates over the schedule.
             max_delay: the maximum delay for a host, in seconds, ≥ `default_delay`. If a
                 host asks for a longer delay, the gate reports a `DelayClamped` event.
             delay_factor: the delay after a turn is at least this factor times the
@@ -128,6 +132,10 @@ class PolitenessGate:
         given: object = checker  # callers without a type checker
         if not isinstance(given, RobotsChecker):
             raise TypeError(f"expected checker to be a RobotsChecker, got {given!r}")
+        delay_of = None
+        if callable(default_delay):
+            delay_of = _checked(default_delay, max_delay=max_delay)
+            default_delay = 0.0
         _check_seconds("default_delay", default_delay)
         _check_seconds("max_delay", max_delay, least=default_delay)
         _check_seconds("delay_factor", delay_factor)
@@ -153,6 +161,7 @@ class PolitenessGate:
         self._hosts = Hosts(
             self._listener,
             host_of=host_of,
+            delay_of=delay_of,
             usual=Pace(
                 delay=default_delay,
                 max_at_once=max_concurrent_per_host,
@@ -384,6 +393,24 @@ class PolitenessGate:
             event_failures=self._listener.failures,
             **self._turns.counts,
         )
+
+
+def _checked(
+    default_delay: Callable[[str], float], *, max_delay: float
+) -> Callable[[str], float]:
+    """`default_delay`, but raising if it returns a bad delay."""
+
+    def delay_of(host: str) -> float:
+        delay = default_delay(host)
+        name = f"default_delay({host!r})"
+        _check_seconds(name, delay)
+        if delay > max_delay:
+            raise ValueError(
+                f"expected {name} to be at most max_delay ({max_delay:g}), got {delay}"
+            )
+        return delay
+
+    return delay_of
 
 
 def _check_seconds(

@@ -12,7 +12,7 @@ import logging
 import math
 from bisect import bisect_left, insort
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import count
 from operator import attrgetter
@@ -55,22 +55,25 @@ _order = attrgetter("order")
 
 
 class _Host(NamedTuple):
-    """A host with an origin that asks for a delay.
+    """A host whose pace may be unusual.
 
     Attributes:
         pace: the host's pace, taking all of its origins into account.
+        delay: the host's default delay.
         stated: pairs (key of an origin without the host name, the delay it asks for);
             if there are many, only those with the longest delays.
     """
 
     pace: Pace
+    delay: float
     stated: tuple[tuple[str, _Stated], ...]
 
 
 class Hosts:
     """One gate's hosts.
 
-    Only hosts that ask for a delay are remembered.
+    Without `delay_of`, which returns a host's default delay, only hosts that ask for a
+    delay are remembered.
 
     Attributes:
         listener: the gate's listener.
@@ -82,11 +85,13 @@ class Hosts:
         listener: Listener[GateEvent],
         *,
         host_of: Callable[[str], str] | None,
+        delay_of: Callable[[str], float] | None,
         usual: Pace,
         max_hosts: int,
     ) -> None:
         self.listener: Listener[GateEvent] = listener
         self._host_of = host_of
+        self._delay_of = delay_of
         self.usual: Pace = usual
         self._max_hosts = max_hosts
         self._hosts: dict[str, _Host] = {}
@@ -95,9 +100,18 @@ class Hosts:
     def host(self, url: str | URLLike, origin: str) -> str:
         """The name of the host of `url`, whose origin has the key `origin`.
 
+        This also updates the host's default delay, so that `delay_of` raises here and
+        not later, when the host has been queued.
+
         Raises:
             TypeError: `host_of` did not return a name.
+            Exception: any exception from `host_of` or `delay_of`.
         """
+        host = self._name(url, origin)
+        self._known(host)
+        return host
+
+    def _name(self, url: str | URLLike, origin: str) -> str:
         if self._host_of is None:
             address = origin[origin.index("/") + 2 :]
             name, colon, port = address.rpartition(":")
@@ -111,14 +125,14 @@ class Hosts:
 
     def pace(self, host: str) -> Pace:
         """The pace of `host`, based on the origins known so far."""
-        known = self._hosts.get(host)
+        known = self._hosts.get(host) or self._known(host)
         return self.usual if known is None else known.pace
 
     def learn(self, host: str, origin: str, rules: StandingFor) -> None:
         """Remember the delay in `rules`, which apply to `origin`."""
         agent_rules = rules.agent_rules
         stated = (agent_rules.crawl_delay, agent_rules.request_rate)
-        known = self._hosts.get(host)
+        known = self._hosts.get(host) or self._known(host)
         if known is None and stated == _NOTHING:
             return
         origins = {} if known is None else dict(known.stated)
@@ -128,9 +142,8 @@ class Hosts:
         origins[short_key] = stated
         if len(origins) > _MOST_ORIGINS:
             del origins[min(origins, key=lambda key: stated_delay(*origins[key]) or 0)]
-        if known is None and len(self._hosts) >= self._max_hosts:
-            del self._hosts[next(iter(self._hosts))]  # its next turn relearns it
-        self._hosts[host] = self._host_with(tuple(origins.items()))
+        delay = self.usual.delay if known is None else known.delay
+        self._remember(host, delay, tuple(origins.items()))
         seconds = stated_delay(*stated) or 0.0
         if seconds > self.usual.max_delay:
             self.listener.tell(
@@ -142,8 +155,27 @@ class Hosts:
                 )
             )
 
-    def _new_host(self, stated: tuple[tuple[str, _Stated], ...]) -> _Host:
-        return _Host(pace_of((delays for _, delays in stated), self.usual), stated)
+    def _known(self, host: str) -> _Host | None:
+        """What is known about `host`, after updating its default delay."""
+        known = self._hosts.get(host)
+        if self._delay_of is None:
+            return known
+        delay = self._delay_of(host)
+        if known is not None and known.delay == delay:
+            return known
+        return self._remember(host, delay, () if known is None else known.stated)
+
+    def _remember(
+        self, host: str, delay: float, stated: tuple[tuple[str, _Stated], ...]
+    ) -> _Host:
+        if host not in self._hosts and len(self._hosts) >= self._max_hosts:
+            del self._hosts[next(iter(self._hosts))]  # its next turn relearns it
+        known = self._hosts[host] = self._host_with(delay, stated)
+        return known
+
+    def _new_host(self, delay: float, stated: tuple[tuple[str, _Stated], ...]) -> _Host:
+        usual = replace(self.usual, delay=delay)
+        return _Host(pace_of((delays for _, delays in stated), usual), delay, stated)
 
 
 @dataclass(slots=True, eq=False)
