@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -18,6 +19,7 @@ from robotsgate.integrations.httpx import (
 )
 from tests.checking.builders import AGENT, PRIVATE, PUBLIC, checker_of, site_of
 from tests.servers.answers import Reply
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -72,6 +74,31 @@ async def test_transport_sends_requests_itself_if_it_wraps_none(
             await client.get(f"{server.url}/robots.txt")
 
     assert server.targets == ["/robots.txt"]
+
+
+@cases("environment warning", {
+    "https": ({"HTTPS_PROXY": "proxy.test:8"}, "HTTPS_PROXY .*=httpx.AsyncHTTP"),
+    "http, in lower case": ({"http_proxy": "http://proxy.test"}, "HTTP_PROXY is set"),
+    "all": ({"ALL_PROXY": "http://p.test", "NO_PROXY": "a.test"}, "ALL_PROXY is set"),
+    "none for any host": ({"HTTP_PROXY": "http://p.test", "NO_PROXY": "a, *"}, None),
+    "empty": ({"HTTPS_PROXY": ""}, None),
+    "of another scheme": ({"FTP_PROXY": "http://proxy.test"}, None),
+})  # fmt: skip
+def test_transport_warns_if_it_wraps_none_and_bypasses_a_proxy(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], warning: str | None
+) -> None:
+    """httpx ignores these proxies with a transport, so pages saw the real address."""
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    checker = checker_of(site_of())
+    client = httpx.AsyncClient()
+    has_proxy = any(client._mounts.values())
+
+    with pytest.warns(RuntimeWarning, match=warning) if warning else nullcontext():
+        RobotsTransport(checker, AGENT)
+
+    assert has_proxy == (warning is not None)
+    RobotsTransport(checker, AGENT, wrapped=httpx.AsyncHTTPTransport())
 
 
 async def test_response_that_is_already_read_ends_its_turn(library: ModuleType) -> None:

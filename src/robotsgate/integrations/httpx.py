@@ -7,7 +7,9 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, overload
+from urllib.request import getproxies
 
 import httpx
 
@@ -43,6 +45,10 @@ _NOT_ASYNC = (
 )
 _NOT_SYNC = (
     "expected a sync Client for a checker from robotsgate.sync, got an AsyncClient"
+)
+_NO_PROXY = (
+    "expected wrapped, because {}_PROXY is set and a client does not use it with a"
+    " transport: pass wrapped=httpx.{}(proxy=...), or without a proxy"
 )
 
 
@@ -165,6 +171,10 @@ class RobotsTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
 
     A client bypasses it for requests sent through `proxy=` or `mounts=`, whereas
     `robots_hook` sees every request. Both exempt the same requests from the check.
+
+    Like any transport, it replaces the client's own, so the client ignores the proxies
+    of the environment and its own `verify`, `cert`, `http1`, `http2` and `limits`: pass
+    these to the wrapped transport.
     """
 
     def __init__(
@@ -182,8 +192,9 @@ class RobotsTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
                 from `robotsgate.sync`.
             agent: as in `RobotsChecker.can_fetch`.
             wrapped: the transport that sends the requests, closed together with this
-                one; by default, an `httpx.AsyncHTTPTransport` or `httpx.HTTPTransport`.
-                An httpx2 client needs an httpx2 transport.
+                one; by default, an `httpx.AsyncHTTPTransport` or `httpx.HTTPTransport`,
+                with a RuntimeWarning if the environment sets a proxy, which it would
+                not use. An httpx2 client needs an httpx2 transport.
             gate: provides a turn for each checked request; the turn ends when the
                 response is closed. The gate uses its own checker and agent; it comes
                 from `robotsgate.sync` if `checker` does.
@@ -195,6 +206,10 @@ class RobotsTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         self._blocks = is_blocking(checker)
         self._door = Door(checker, agent, gate, is_blocking=self._blocks)
         kind = httpx.HTTPTransport if self._blocks else httpx.AsyncHTTPTransport
+        scheme = _proxied_scheme() if wrapped is None else None
+        if scheme is not None:
+            message = _NO_PROXY.format(scheme.upper(), kind.__name__)
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
         self._wrapped: Any = kind() if wrapped is None else wrapped
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -231,6 +246,14 @@ class RobotsTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     def _expect_client(self, *, is_sync: bool) -> None:
         if is_sync != self._blocks:
             raise TypeError(_NOT_ASYNC if is_sync else _NOT_SYNC)
+
+
+def _proxied_scheme() -> str | None:
+    """A scheme for which a client without a transport would use a proxy, or "all"."""
+    proxies = getproxies()
+    if "*" in [host.strip() for host in proxies.get("no", "").split(",")]:
+        return None
+    return next(filter(proxies.get, ("https", "http", "all")), None)
 
 
 class _Body(BodyInTurn, httpx.SyncByteStream, httpx.AsyncByteStream):
