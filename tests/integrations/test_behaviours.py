@@ -134,6 +134,24 @@ async def test_redirect_to_a_disallowed_page_is_not_followed(
     assert other.targets == ["/robots.txt"]
 
 
+async def test_robots_txt_of_the_host_in_a_host_header_must_allow_the_request(
+    opened: Open, site: Site
+) -> None:
+    """A server takes the request for one to that host, whose rules were not asked."""
+    server, other = site(Reply()), site()
+    own, others = f"127.0.0.1:{server.port}", f"127.0.0.1:{other.port}"
+
+    async with opened() as get:
+        for page, host in [("private", own), ("public", others)]:
+            assert await get(f"{server.url}/{page}", host=host) == 200
+        with pytest.raises(DisallowedError) as refusal:
+            await get(f"{server.url}/private", host=others)
+
+    assert refusal.value.verdict.url == f"{other.url}/private"
+    assert server.targets == ["/robots.txt", "/private", "/public"]
+    assert other.targets == ["/robots.txt"]
+
+
 @pytest.mark.parametrize(
     "location",
     ["http://1.2.3.4.5/", "http://h.test:8x/", f"ftp://127.0.0.1:{dead_port()}/file"],

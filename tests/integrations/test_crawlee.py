@@ -24,10 +24,12 @@ from tests.servers.answers import Raw, Reply, Routes, redirect
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from tests.servers.loopback import Answer, Connection, LoopbackServer, Request
+    from tests.servers.loopback import Answer, Connection, LoopbackServer
+    from tests.servers.loopback import Request as SentRequest
 
     Site = Callable[..., LoopbackServer]
 
+Request = pytest.importorskip("crawlee").Request
 runs = pytest.importorskip("tests.integrations.crawlee_runs")
 integration = pytest.importorskip("robotsgate.integrations.crawlee")
 
@@ -91,7 +93,7 @@ class Timed:
         self._answer = answer
         self.times: list[float] = []
 
-    def __call__(self, request: Request, connection: Connection) -> None:
+    def __call__(self, request: SentRequest, connection: Connection) -> None:
         self.times.append(CLOCK.monotonic())
         self._answer(request, connection)
 
@@ -110,6 +112,23 @@ async def test_allowed_page_is_crawled_and_disallowed_page_skipped(
     assert crawl.skipped == {DISALLOWED: 1}
     assert server.targets == ["/robots.txt", "/public"]
     assert (stats.requests_failed, stats.retry_histogram) == (0, [1])
+
+
+@pytest.mark.parametrize("kind", ["impit", "httpx"])  # browsers allow no such header
+async def test_page_disallowed_by_the_host_in_its_host_header_is_skipped(
+    site: Site, kind: str, checker: RobotsChecker, gate: PolitenessGate
+) -> None:
+    server, other = site(Reply()), site()
+    headers = {"Host": f"127.0.0.1:{other.port}"}
+    urls = [f"{server.url}/{page}" for page in ("private", "public")]
+
+    crawl = await runs.new_crawl(kind, checker, gate=gate)
+    await crawl.crawler.run([Request.from_url(url, headers=headers) for url in urls])
+
+    assert crawl.pages == urls[1:]
+    assert crawl.skips == [(urls[0], "robots_txt")]
+    assert server.targets == ["/robots.txt", "/public"]
+    assert gate.stats.under_way == 0
 
 
 async def test_redirect_to_a_disallowed_page_is_skipped(

@@ -16,9 +16,11 @@ from robotsgate import (
     DisallowedError,
     FetchedResponse,
     InvalidProductTokenError,
+    InvalidURLError,
     RobotsChecker,
     sync,
 )
+from robotsgate.integrations._door import urls_by_host
 from robotsgate.integrations.aiohttp import robots_middleware
 from robotsgate.integrations.crawl4ai import RobotsParser
 from robotsgate.integrations.httpx import (
@@ -28,6 +30,7 @@ from robotsgate.integrations.httpx import (
 from robotsgate.integrations.requests import RobotsAdapter
 from tests.checking.builders import AGENT, PRIVATE, PUBLIC, RULES, checker_of, site_of
 from tests.fetching.fetches import PATIENCE_SECONDS
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -113,6 +116,33 @@ async def test_hook_registered_for_responses_is_refused() -> None:
     async with httpx.AsyncClient(transport=site_of(), event_hooks=hooks) as client:
         with pytest.raises(TypeError, match="used for requests, got a response"):
             await client.get(PUBLIC)
+
+
+@cases("host expected", {
+    "own name": ("example.com", []),
+    "own name, in capitals, with a dot and port": ("EXAMPLE.com.:443", []),
+    "another port": ("example.com:8443", ["https://example.com:8443/a?b"]),
+    "another name": ("other.example", ["https://other.example/a?b"]),
+    "an address": ("[::1]", ["https://[::1]/a?b"]),
+    "as bytes": (b"other.example", ["https://other.example/a?b"]),
+})  # fmt: skip
+def test_host_header_adds_the_url_on_that_host(
+    host: str | bytes, expected: list[str]
+) -> None:
+    headers = [("Accept", "*/*"), ("HOST", host)]
+
+    urls = list(urls_by_host("https://example.com/a?b", headers))
+
+    assert urls == ["https://example.com/a?b", *expected]
+
+
+@pytest.mark.parametrize("host", [
+    "", "a b", "me@a.example", "a.example/b", "a.example, b.example", "a.example:8x",
+    "a.example\n", "[::1", "::1", "b\u00fccher.example", "1.2.3.4.5",
+])  # fmt: skip
+def test_header_that_names_no_host_raises(host: str) -> None:
+    with pytest.raises(InvalidURLError):
+        list(urls_by_host("https://example.com/", [("Host", host)]))
 
 
 class OtherTaskFetcher:

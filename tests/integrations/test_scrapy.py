@@ -162,6 +162,20 @@ async def test_request_may_opt_out(site: Serve) -> None:
     assert server.targets == ["/private"]
 
 
+async def test_robots_txt_of_the_host_in_a_host_header_must_allow_the_request(
+    site: Serve,
+) -> None:
+    server, other = site(Reply()), site()
+    headers = {"Host": f"127.0.0.1:{other.port}"}
+    pages = [f"{server.url}/{page}" for page in ("private", "public")]
+
+    spider = await crawl(*(Request(page, headers=headers) for page in pages))
+
+    assert sorted(server.targets) == ["/public", "/robots.txt"]
+    assert spider.report.pages == [f"{server.url}/public"]
+    assert other.targets == ["/robots.txt"]
+
+
 async def test_scheme_without_robots_txt_passes() -> None:
     spider = await crawl("data:text/plain,page")
 

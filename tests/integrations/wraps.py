@@ -73,21 +73,25 @@ class Get:
     """A wrapped client; call it to send a GET and follow its redirects.
 
     Attributes:
-        send: sends the GET and returns the status.
+        send: sends the GET and returns the status; accepts `headers`.
         send_ignoring: the same, without a check.
         stream: sends the GET, and closes the unread response at the end of the block.
         checker: the client's checker.
         gate: the client's gate, if any.
     """
 
-    send: Callable[[str], Awaitable[int]]
+    send: Callable[..., Awaitable[int]]
     send_ignoring: Callable[[str], Awaitable[int]]
     stream: Callable[[str], AbstractAsyncContextManager[object]] | None = None
     checker: RobotsChecker | sync.RobotsChecker
     gate: Any = None
 
-    async def __call__(self, url: str, *, is_ignoring: bool = False) -> int:
-        """Return the status of the last response."""
+    async def __call__(
+        self, url: str, *, is_ignoring: bool = False, host: str | None = None
+    ) -> int:
+        """Return the status of the last response; `host` is the Host header to send."""
+        if host is not None:
+            return await self.send(url, headers={"Host": host})
         return await (self.send_ignoring if is_ignoring else self.send)(url)
 
 
@@ -178,8 +182,8 @@ def _get(
 
 
 def _blocking_get(
-    get: Callable[[str], Any],
-    get_ignoring: Callable[[str], Any],
+    get: Callable[..., Any],
+    get_ignoring: Callable[..., Any],
     get_unread: Callable[[str], Any] | None,
     checker: sync.RobotsChecker,
     gate: sync.PolitenessGate | None,
@@ -194,8 +198,9 @@ def _blocking_get(
         finally:
             await anyio.to_thread.run_sync(response.close)
 
-    async def send(get: Callable[[str], Any], url: str) -> int:
-        status: int = (await anyio.to_thread.run_sync(get, url)).status_code
+    async def send(get: Callable[..., Any], url: str, **options: Any) -> int:  # noqa: ANN401 (the client's)
+        response = await anyio.to_thread.run_sync(partial(get, url, **options))
+        status: int = response.status_code
         return status
 
     return Get(
@@ -299,15 +304,17 @@ async def _aiohttp(setting: Setting) -> AsyncIterator[Get]:
     ):
         middleware = robots_middleware(checker, AGENT, gate=gate)
 
-        async def send(url: str, *, is_ignoring: bool = False) -> int:
+        get = partial(session.get, middlewares=(middleware,))
+
+        async def send(url: str, *, is_ignoring: bool = False, **options: Any) -> int:  # noqa: ANN401 (the client's)
             with robots_ignored() if is_ignoring else nullcontext():
-                async with session.get(url, middlewares=(middleware,)) as response:
+                async with get(url, **options) as response:
                     return response.status
 
         yield Get(
             send=send,
             send_ignoring=partial(send, is_ignoring=True),
-            stream=partial(session.get, middlewares=(middleware,)),
+            stream=get,
             checker=checker,
             gate=gate,
         )
@@ -364,8 +371,8 @@ async def _curl_cffi(setting: Setting) -> AsyncIterator[Get]:
     ):
         get = robots_get(checker, AGENT, session.get, gate=gate)
 
-        async def send(url: str) -> int:
-            return (await get(url)).status_code
+        async def send(url: str, **options: Any) -> int:  # noqa: ANN401 (the client's)
+            return (await get(url, **options)).status_code
 
         async def send_ignoring(url: str) -> int:
             return (await session.get(url)).status_code

@@ -13,6 +13,7 @@ gate and transport return results instead of awaitables, so `at_once` can run th
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import AsyncExitStack
 from functools import partial
 from importlib import import_module
@@ -22,12 +23,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from robotsgate import (
     DisallowedError,
     InvalidURLError,
+    Origin,
     RobotsChecker,
     RobotsTxt,
     Turn,
     UnsupportedError,
 )
 from robotsgate.fetching import passes_unasked, sent_url
+from robotsgate.urls import split_url
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -43,9 +46,14 @@ if TYPE_CHECKING:
 
     from robotsgate import PolitenessGate, Verdict, sync
 
+    _Headers = Iterable[tuple[str, str | bytes]]
+
 _Result = TypeVar("_Result")
 
 NO_RULES = RobotsTxt.parse(b"")
+
+# Some clients escape any other characters, and would then connect to another host.
+ORIGIN_OF_EACH_CLIENT = re.compile(r"[a-z]+://[0-9a-z._\-\[\]:]+/")
 
 # The tasks that end turns; asyncio itself keeps only weak references to tasks.
 _ends: set[asyncio.Task[None]] = set()
@@ -108,17 +116,46 @@ def is_blocking(checker: object) -> bool:
 
 
 def asked_urls(
-    scheme: str, host: str, port: int | None, *targets: str
+    scheme: str,
+    host: str,
+    port: int | None,
+    *targets: str,
+    headers: _Headers,
 ) -> Iterator[str]:
     """The URLs to check before a request that is sent to one of `targets`.
 
     There are none if no check is needed. Takes the same arguments and raises the same
-    exceptions as `sent_url`.
+    exceptions as `sent_url` and `urls_by_host`.
     """
     for target in dict.fromkeys(targets):
         url = sent_url(scheme, host, port, target)
         if url is not None and not passes_unasked(url):
-            yield url
+            yield from urls_by_host(url, headers)
+
+
+def urls_by_host(url: str, headers: _Headers) -> Iterator[str]:
+    """The URLs to check before a request that is sent to `url` with `headers`.
+
+    A server takes a request for one to the host in its Host header (RFC 9110 §7.1). If
+    the caller has set another host there, its robots.txt must allow the request, too.
+
+    Args:
+        url: in the form that `sent_url` returns.
+        headers: pairs (name, value); only those named Host are used.
+
+    Raises:
+        InvalidURLError: a Host header does not name a host.
+    """
+    yield url
+    origin, target = split_url(url)
+    for value in (value for name, value in headers if name.lower() == "host"):
+        host = value.decode("latin-1") if isinstance(value, bytes) else value
+        site = f"{origin.scheme}://{host.lower()}/"
+        if not ORIGIN_OF_EACH_CLIENT.fullmatch(site):
+            raise InvalidURLError(f"expected a host as Host, got {host!r}", url=url)
+        other = f"{Origin.from_url(site)}{target}"
+        if other != url:
+            yield other
 
 
 def at_once(steps: Coroutine[Any, Any, _Result]) -> _Result:
@@ -301,4 +338,10 @@ def _urls_of_httpx(request: httpx.Request) -> Iterator[str]:
     url = request.url
     target: bytes = request.extensions.get("target", url.raw_path)
     host = url.raw_host.decode("ascii")
-    return asked_urls(url.scheme, host, url.port, target.decode("latin-1"))
+    return asked_urls(
+        url.scheme,
+        host,
+        url.port,
+        target.decode("latin-1"),
+        headers=request.headers.multi_items(),
+    )

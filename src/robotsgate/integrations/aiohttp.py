@@ -113,7 +113,13 @@ def _asked_urls(request: ClientRequest) -> Iterator[str]:
     if _is_ignored.get():
         return iter(())
     url = request.url
-    return asked_urls(url.scheme, url.raw_host or "", url.port, url.raw_path_qs)
+    return asked_urls(
+        url.scheme,
+        url.raw_host or "",
+        url.port,
+        url.raw_path_qs,
+        headers=request.headers.items(),
+    )
 
 
 def _hold(

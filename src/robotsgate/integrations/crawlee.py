@@ -20,7 +20,13 @@ private methods of a crawler and its HTTP client are replaced with our own:
 
 from __future__ import annotations
 
-from robotsgate.integrations._door import Client, Door, end_soon, missing_extra
+from robotsgate.integrations._door import (
+    Client,
+    Door,
+    end_soon,
+    missing_extra,
+    urls_by_host,
+)
 
 try:
     import crawlee.crawlers
@@ -246,11 +252,12 @@ class _Rules(Door):
 
     async def enter(self, urls: Iterable[str], block: AsyncExitStack) -> Turn | None:
         """See `Door.enter`; a request's first hop uses the request's early turn."""
-        turn = None
-        for url in urls:  # at most one
-            turn = await self._begin(url)
+        rest = list(urls)
+        turn = await self._begin(rest.pop(0)) if rest else None
         if turn is not None:
             block.push_async_exit(turn)
+        for url in rest:
+            await self.check(url)
         return turn
 
     async def _begin(self, url: str) -> Turn | None:
@@ -397,12 +404,14 @@ async def _send_by_impit(
     except ValidationError as error:
         raise InvalidURLError(str(error), url=url) from error
     hold = _StreamInTurn if options["stream"] else lambda response, *_: response
-    row = Client(_asked_by_impit, hold)
+    row = Client(partial(_asked_by_impit, headers=options["headers"]), hold)
     return await door.send(url, lambda url: client.request(url=url, **options), row)
 
 
-def _asked_by_impit(url: str) -> list[str]:
-    return [] if passes_unasked(url) else [url]
+def _asked_by_impit(url: str, headers: dict[str, str] | None) -> Iterable[str]:
+    if passes_unasked(url):
+        return ()
+    return urls_by_host(url, (headers or {}).items())
 
 
 class _StreamInTurn:

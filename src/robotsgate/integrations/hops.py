@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from robotsgate import InvalidURLError
 from robotsgate.fetching import passes_unasked
-from robotsgate.integrations._door import Client, Door, at_once, is_blocking
+from robotsgate.integrations._door import (
+    ORIGIN_OF_EACH_CLIENT,
+    Client,
+    Door,
+    at_once,
+    is_blocking,
+    urls_by_host,
+)
 from robotsgate.urls import Origin, RedirectError, next_hop, wire_url
 
 if TYPE_CHECKING:
@@ -24,9 +31,6 @@ __all__ = ["RobotsGet", "robots_get"]
 
 _Response = TypeVar("_Response")
 _Response_co = TypeVar("_Response_co", covariant=True)
-
-# Some clients escape any other characters, and would then connect to another host.
-_ORIGIN_OF_EACH_CLIENT = re.compile(r"[a-z]+://[0-9a-z._\-\[\]:]+/")
 
 _SLASHES = re.compile(r"^([a-z]+://[^/]+)/+")
 
@@ -157,7 +161,7 @@ class _Hops:
         max_redirects: int,
     ) -> None:
         self.url = wire_url(url)
-        if not _ORIGIN_OF_EACH_CLIENT.match(self.url):
+        if not ORIGIN_OF_EACH_CLIENT.match(self.url):
             raise InvalidURLError(
                 f"expected an unambiguous host, got {self.url!r}", url=url
             )
@@ -171,8 +175,12 @@ class _Hops:
         There are two if the path starts with "//": requests before 2.34 sends it with
         a single slash.
         """
-        urls = dict.fromkeys((self.url, _SLASHES.sub(r"\1/", self.url)))
-        return [url for url in urls if not passes_unasked(url)]
+        return [
+            url
+            for target in dict.fromkeys((self.url, _SLASHES.sub(r"\1/", self.url)))
+            if not passes_unasked(target)
+            for url in urls_by_host(target, self.headers.items())
+        ]
 
     def follow(self, response: Any) -> bool:  # noqa: ANN401 (any client's)
         """Move on to the redirect target of `response`; return whether there is one."""
@@ -185,7 +193,7 @@ class _Hops:
         if hop is None or not self._redirects_left:
             return False
         origin, url = hop
-        if not _ORIGIN_OF_EACH_CLIENT.match(url):
+        if not ORIGIN_OF_EACH_CLIENT.match(url):
             return False
         if origin != Origin.from_url(self.url):
             self.headers = {

@@ -152,7 +152,8 @@ def _asked_urls(request: requests.PreparedRequest) -> Iterator[str]:
         raise InvalidURLError(str(error), url=request.url) from error
     path = request.path_url
     targets = (path, to_proxy, "/" + path.lstrip("/"))
-    return asked_urls(sent.scheme, sent.hostname or "", port, *targets)
+    host, headers = sent.hostname or "", request.headers.items()
+    return asked_urls(sent.scheme, host, port, *targets, headers=headers)
 
 
 def _end_with_body(response: requests.Response, end: AsyncExitStack) -> None:

@@ -7,7 +7,7 @@ checker handles caching, redirects and outages.
 
 from __future__ import annotations
 
-from robotsgate.integrations._door import NO_RULES, missing_extra
+from robotsgate.integrations._door import NO_RULES, asked_urls, missing_extra
 
 try:
     import scrapy
@@ -38,11 +38,10 @@ from robotsgate import (
     UnsupportedError,
 )
 from robotsgate.events import RobotsTxtFetched
-from robotsgate.fetching import sent_url
 from robotsgate.integrations._scrapy_downloader import DownloaderFetcher
 
 if TYPE_CHECKING:
-    from urllib.parse import ParseResult
+    from collections.abc import Iterator
 
     from scrapy.core.downloader import Slot
     from scrapy.crawler import Crawler
@@ -170,7 +169,7 @@ class RobotsGateMiddleware:
         self._announcements = LRUCache(_MAX_KNOWN)
         self._delays: LRUCache[str, dict[str, float]] = LRUCache(_MAX_KNOWN)
         # The time, in epoch seconds, until which a case needs no further work. A case
-        # is an agent, an origin as written in the URL, and a slot.
+        # is an agent, an origin, and a slot.
         self._settled_until: LRUCache[tuple[str | None, ...], float]
         self._settled_until = LRUCache(_MAX_KNOWN)
         self._closing_event = asyncio.Event()
@@ -192,21 +191,23 @@ class RobotsGateMiddleware:
         """
         if request.meta.get("dont_obey_robotstxt"):
             return
-        parts = urlparse_cached(request)
         agent = _agent(
             self._robots_agent
             or request.headers.get(b"User-Agent")
             or self._default_agent
         )
-        slot = request.meta.get("download_slot")
-        case = (agent, parts.scheme, parts.netloc, slot)
-        is_settled = self._settled_until.get(case, 0.0) > _CLOCK.now()
-        ask = self.checker.refusal if is_settled else self.checker.check
         try:
-            url = _sent_url(parts)
-            verdict = await ask(agent, url) if url else None
+            for url in _asked_urls(request):
+                await self._check(url, agent, request)
         except (InvalidURLError, UnsupportedError) as error:
             raise IgnoreRequest(f"The URL cannot be checked: {error}") from error
+
+    async def _check(self, url: str, agent: str, request: scrapy.Request) -> None:
+        """Raise an `IgnoreRequest` if `agent` may not send `request` to `url`."""
+        case = (agent, url[: url.index("/", 8)], request.meta.get("download_slot"))
+        is_settled = self._settled_until.get(case, 0.0) > _CLOCK.now()
+        ask = self.checker.refusal if is_settled else self.checker.check
+        verdict = await ask(agent, url)
         if verdict is None:
             return
         await self._announce(verdict, request)
@@ -308,15 +309,15 @@ def _hold_back(slot: Slot, least: float) -> None:
         slot.randomize_delay = False
 
 
-def _sent_url(parts: ParseResult) -> str | None:
-    """A request's URL, parsed the way Scrapy's handlers parse it.
-
-    Raises the same errors as `sent_url`.
-    """
+def _asked_urls(request: scrapy.Request) -> Iterator[str]:
+    """The URLs that `request` is for, parsed the way Scrapy's handlers parse them."""
+    parts = urlparse_cached(request)
     parameters = f";{parts.params}" if parts.params else ""
     query = f"?{parts.query}" if parts.query else ""
     target = f"{parts.path or '/'}{parameters}{query}"
-    return sent_url(parts.scheme, parts.hostname or "", parts.port, target)
+    headers = [("Host", value) for value in request.headers.getlist(b"Host")]
+    host = parts.hostname or ""
+    return asked_urls(parts.scheme, host, parts.port, target, headers=headers)
 
 
 @lru_cache(maxsize=_MAX_AGENTS)
