@@ -55,7 +55,7 @@ async def crawl(redis: str, site: str, name: str) -> None:
                 async with gate.turn(site + path) as turn:
                     print(f"the {name} process gets {path}", flush=True)
                     page = await client.get(site + path)
-                    turn.report(status=page.status_code)
+                    turn.report(page)
         print(f"robots.txt fetches of the {name} process: {checker.stats.fetches}")
 
 

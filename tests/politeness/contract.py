@@ -104,6 +104,17 @@ class LedgerContract:
         assert await wait_seconds(ledger) == pytest.approx(2.0, abs=self.real_seconds)
         assert ledger.peek(HOST, ONE).state is HostState.OPEN
 
+    async def test_retry_after_without_an_incident_delays_the_next_request(
+        self, ledger: Ledger
+    ) -> None:
+        grant = await get_grant(ledger)
+        await ledger.end(grant, TurnEnd.GOOD, retry_after=500.0)
+
+        seconds = await wait_seconds(ledger)
+
+        assert 500 < seconds < 550, "jitter only lengthens it"
+        assert ledger.peek(HOST, ONE).state is HostState.OPEN
+
     async def test_turn_that_is_never_closed_ends_and_is_reported_once(
         self, ledger: Ledger, pass_time: Callable[[float], None]
     ) -> None:

@@ -193,6 +193,23 @@ def test_wait_after_an_incident(details: dict[str, float], expected: float) -> N
     assert host.request() == pytest.approx(expected)
 
 
+@cases("details expected", {
+    "longer than the delay": ({"retry_after": 7.0}, 7.0),
+    "with jitter": ({"retry_after": 10.0, "jitter": 1.1}, 11.0),
+    "shorter than the delay": ({"retry_after": 0.5}, 1.0),
+    "date in the past": ({"retry_after": -9e9}, 1.0),
+})  # fmt: skip
+def test_retry_after_of_another_response_delays_only_the_next_request(
+    details: dict[str, float], expected: float
+) -> None:
+    """It neither blocks the host nor slows it down."""
+    host = Host(HostRecord(pace()))
+    host.request(TurnEnd.GOOD, **details)
+
+    assert host_state(host.record, host.now) is HostState.OPEN
+    assert [host.request(), host.request()] == pytest.approx([expected, 1.0])
+
+
 @cases("host_pace ends expected", {
     "no incident": (pace(3.0), "G", 3.0),
     "incident doubles it": (pace(3.0), "I", 6.0),
@@ -368,6 +385,7 @@ def test_delay_runs_from_the_actual_end_of_an_overdue_turn(
     "open turn has to become overdue first": ({"turns": (NOW,)}, 3_900.0),
     "open fetch has to become overdue first": ({"fetch_began_at": NOW}, 3_900.0),
     "incident": ({"ended_at": NOW, "blocked_until": NOW + 60}, 60 + INCIDENT_MEMORY),
+    "Retry-After": ({"ended_at": NOW, "rest_until": NOW + 7_200}, 7_200),
     "processes are still waiting": (
         {"ended_at": NOW, "queue": ((1, NOW + 9_000), (2, NOW + 8_000))}, 9_000,
     ),

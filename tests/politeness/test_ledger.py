@@ -101,20 +101,21 @@ async def test_only_idle_unblocked_hosts_are_evicted_above_max_hosts(
     assert states["robots.example"].under_way == 1
 
 
-async def test_blocked_hosts_are_evicted_last(
-    clock: ManualClock,
+@pytest.mark.parametrize("end", [TurnEnd.INCIDENT, TurnEnd.GOOD])
+async def test_hosts_that_asked_to_wait_are_evicted_last(
+    clock: ManualClock, end: TurnEnd
 ) -> None:
     """They used to survive only if considered along with other hosts."""
     ledger = LocalLedger(clock=clock, max_hosts=100)
-    blocked = [f"{number}.blocked.example" for number in range(90)]
-    for host in blocked:
-        await ledger.end(await get_grant(ledger, host), TurnEnd.INCIDENT)
+    held_back = [f"{number}.busy.example" for number in range(90)]
+    for host in held_back:
+        await ledger.end(await get_grant(ledger, host), end, retry_after=99.0)
         for number in range(10):
             await request_page(ledger, f"{number}.of.{host}")
 
-    states = {ledger.peek(host, ONE).state for host in blocked}
+    waits = [ledger.peek(host, ONE).wait_seconds for host in held_back]
 
-    assert states == {HostState.BLOCKED}
+    assert min(waits) >= 99
     assert len(ledger._records) == 100
 
 

@@ -151,6 +151,12 @@ class TestFleet:
             assert two.peek(HOST, ONE).state is HostState.BLOCKED
             await get_grant(new)
 
+    async def test_retry_after_applies_to_all(self, fleet: Fleet) -> None:
+        async with fleet.ledger() as one, fleet.ledger() as other:
+            await one.end(await get_grant(one), TurnEnd.GOOD, retry_after=500.0)
+
+            assert 500 < await wait_seconds(other) < 551
+
     async def test_record_expires_when_it_no_longer_matters(self, fleet: Fleet) -> None:
         async with fleet.ledger() as ledger:
             await get_grant(ledger, "busy.example")

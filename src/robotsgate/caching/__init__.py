@@ -4,7 +4,7 @@ Pure: no network, no disk; the time is always an argument.
 """
 
 from robotsgate.caching._codec import entry_as_dict
-from robotsgate.caching._freshness import freshness_lifetime
+from robotsgate.caching._freshness import freshness_lifetime, seconds_asked_for
 from robotsgate.caching._outcome import FailureKind
 from robotsgate.caching._policy import (
     AccessResult,
@@ -37,4 +37,5 @@ __all__ = [
     "freshness_lifetime",
     "printable",
     "reason_text",
+    "seconds_asked_for",
 ]

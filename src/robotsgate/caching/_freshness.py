@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from robotsgate._numbers import decimal_number, whole_number
+from robotsgate.caching._outcome import is_success
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -75,6 +76,28 @@ def retry_after(
     delays = [_delay_asked_for(part.strip(), now) for part in parts]
     longest = max((delay for delay in delays if delay is not None), default=None)
     return None if longest is None else min(longest, policy.retry_after_max)
+
+
+def seconds_asked_for(
+    status: int | None, headers: Mapping[str, str], *, now: float, policy: Policy
+) -> float | None:
+    """Seconds that a host asks to wait before its next request (RFC 9110 §10.2.3).
+
+    `None` without a Retry-After, and for a 2xx or 304, which need no other request. The
+    result is negative for a date in the past, and at most `Policy.retry_after_max`.
+
+    Args:
+        status: the status of the host's response; `None` if it is unknown.
+        headers: the response's headers; the names are lower-case.
+        now: the current time, in epoch seconds.
+        policy: sets the limit.
+    """
+    is_done = status is not None and (
+        is_success(status) or status == HTTPStatus.NOT_MODIFIED
+    )
+    if is_done or not headers.get("retry-after"):
+        return None
+    return retry_after(headers, now=now, policy=policy)
 
 
 def with_jitter(seconds: float, name: str) -> float:

@@ -10,6 +10,7 @@ The rules:
   several may be open at once, at least that long after the start of the last one. After
   a slow request, the wait is at least `delay_factor` times the request's duration, up
   to `max_delay`.
+- The Retry-After of any response except a 2xx or 304 delays the next request.
 - At most `Pace.max_at_once` turns are open at once. A robots.txt fetch doesn't count
   towards this limit, since an open turn may be waiting for it. While such a fetch is
   running, nothing else starts.
@@ -140,7 +141,8 @@ class HostRecord(NamedTuple):
         ended_at: when the last request ended, or `NEVER`.
         turns: when each open turn started, in order; may be empty.
         fetch_began_at: when the running robots.txt fetch started, or `NEVER`.
-        rest_until: when `delay_factor` permits the next request, or `NEVER`.
+        rest_until: when `delay_factor` and Retry-After permit the next request, or
+            `NEVER`.
         incident_at: when the last incident was counted, or `NEVER`.
         blocked_until: when the last block ends or ended, or `NEVER`.
         back_off: how long the last incident blocks the host if there is no Retry-After;
@@ -246,8 +248,8 @@ def after_end(
     For an overdue turn, which was already considered over, this is its actual end.
 
     `retry_after` is the Retry-After in seconds, already capped; it is negative for a
-    date in the past. `jitter` (≥ 1) lengthens a block. It is fixed for each host, so
-    that hosts that failed at the same time are retried at different times.
+    date in the past. `jitter` (≥ 1) lengthens it, or the block. It is fixed for each
+    host, so that hosts that failed at the same time are retried at different times.
     """
     turns, fetch_began_at = record.turns, record.fetch_began_at
     if is_robots_txt:
@@ -263,6 +265,8 @@ def after_end(
         if pace.delay_factor > 0:
             rest = min(pace.delay_factor * (now - began_at), pace.max_delay)
             rest_until = max(rest_until, now + rest)
+    if retry_after is not None and not end.is_incident:
+        rest_until = max(rest_until, now + retry_after * jitter)
     record = HostRecord(pace, ended_at, turns, fetch_began_at, rest_until, *record[5:])
     if end.is_incident:
         return _after_incident(
@@ -349,12 +353,17 @@ def host_state(record: HostRecord, now: float) -> HostState:
     return HostState.PROBING if record.back_off > 0 else HostState.OPEN
 
 
+def is_held_back(record: HostRecord, now: float) -> bool:
+    """Whether a block, a Retry-After or `delay_factor` prevents requests at `now`."""
+    return now < max(record.blocked_until, record.rest_until)
+
+
 def forget_at(record: HostRecord) -> float:
     """The time from which a record no longer has any effect.
 
     This is `max_delay` after the last request, because the next request may require a
-    longer delay, and at least `INCIDENT_MEMORY` after the last block. Open turns are
-    assumed to end when they become overdue.
+    longer delay, and at least `INCIDENT_MEMORY` after the last block. It is not before
+    a Retry-After is over. Open turns are assumed to end when they become overdue.
     """
     pace = record.pace
     began_at = max((record.fetch_began_at, *record.turns))
@@ -362,6 +371,7 @@ def forget_at(record: HostRecord) -> float:
     waiting_until = max((until for _, until in record.queue), default=NEVER)
     return max(
         ended_at + pace.max_delay,
+        record.rest_until,
         record.blocked_until + INCIDENT_MEMORY,
         waiting_until,
     )

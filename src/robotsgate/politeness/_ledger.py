@@ -24,6 +24,7 @@ from robotsgate.politeness._host_record import (
     delay_in_force,
     forget_at,
     host_state,
+    is_held_back,
     ready_at,
     without_incidents,
 )
@@ -130,8 +131,8 @@ class Ledger(Protocol):
         Args:
             grant: the result of `start`.
             end: how the request ended.
-            retry_after: after an incident or a failure, how many seconds the host asked
-                callers to wait; `None` if there was no Retry-After.
+            retry_after: how many seconds the host asked callers to wait; `None` if it
+                did not.
         """
         ...
 
@@ -203,6 +204,8 @@ class LocalLedger:
     ) -> None:
         """End the granted request."""
         now = self._clock.monotonic()
+        is_delayed = end.is_incident or retry_after is not None
+        jitter = with_jitter(1.0, grant.host) if is_delayed else 1.0
         record = after_end(
             self._records.get(grant.host) or HostRecord(grant.pace),
             now,
@@ -210,7 +213,7 @@ class LocalLedger:
             end=end,
             is_robots_txt=grant.is_robots_txt,
             retry_after=retry_after,
-            jitter=with_jitter(1.0, grant.host) if end.is_incident else 1.0,
+            jitter=jitter,
         )
         self._keep(grant.host, record, now)
 
@@ -258,7 +261,7 @@ class LocalLedger:
             for _ in range(min(_LOOKED_AT, len(hosts)))
         ]
         states = sorted(
-            (records[host].blocked_until > now, forget_at(records[host]), host)
+            (is_held_back(records[host], now), forget_at(records[host]), host)
             for host in hosts
         )
         for is_blocked, moment, host in states:

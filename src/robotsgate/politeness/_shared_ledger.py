@@ -322,7 +322,7 @@ class SharedLedger:
         """See `Ledger.end`."""
         await self._own.end(grant, end, retry_after=retry_after)
         if end is TurnEnd.FAILURE:  # only this process backs off
-            end = TurnEnd.UNJUDGED
+            end, retry_after = TurnEnd.UNJUDGED, None
         now = self._clock.monotonic()
         change = _End(grant=grant, end=end, ended_at=now, retry_after=retry_after)
         await self._report_in_time(change)

@@ -35,14 +35,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Self, cast
 
 from robotsgate._flights import Flights, task_id
-from robotsgate.caching._freshness import ASK_FOR_LESS, retry_after
-from robotsgate.caching._outcome import FailureKind, judge
+from robotsgate.caching._freshness import ASK_FOR_LESS
+from robotsgate.caching._outcome import FailureKind, access_result, judge
+from robotsgate.caching._policy import AccessResult
 from robotsgate.caching._question import Question
 from robotsgate.caching._verdict import DisallowedError
 from robotsgate.errors import TurnNotInTimeError
 from robotsgate.politeness._host_record import NEVER, HostState, TurnEnd
 from robotsgate.politeness._hosts import Claim, Queues
-from robotsgate.robotstxt._headers import header_values
+from robotsgate.politeness._turn_end import (
+    Report,
+    has_three_digits,
+    report_of,
+    retry_after_in,
+)
 from robotsgate.urls._url import Origin
 
 if TYPE_CHECKING:
@@ -52,6 +58,7 @@ if TYPE_CHECKING:
     from robotsgate._flights import Flight
     from robotsgate.caching._live import Standing, StandingFor
     from robotsgate.caching._outcome import Outcome
+    from robotsgate.caching._policy import Policy
     from robotsgate.caching._question import Agent
     from robotsgate.checking._lookups import Lookups
     from robotsgate.politeness._hosts import Hosts
@@ -142,7 +149,8 @@ class Turn:
         """Report the request's result; a later report replaces an earlier one.
 
         After a 429, a 503 or a failure, the gate backs off from the host for a while
-        and then slows down.
+        and then slows down. The Retry-After of any response except a 2xx or 304 delays
+        the host's next turn (RFC 9110 §10.2.3), for at most `Policy.retry_after_max`.
 
         Args:
             response: a response from any HTTP client, with `status_code` or `status`,
@@ -164,21 +172,22 @@ class Turn:
             raise RuntimeError("expected a report during the turn, got one outside it")
         if response is not None:
             status, retry_after = _status_and_retry_after(response)
-        is_valid = _is_valid(status)
-        if response is None and not is_valid:
+        if isinstance(status, bool) or not isinstance(status, int | None):
+            raise TypeError(f"expected status to be an int, got {status!r}")
+        if response is None and not has_three_digits(status):
             raise ValueError(f"expected a three-digit status, got {status!r}")
         if not (retry_after is None or isinstance(retry_after, str)):
             raise TypeError(
                 f"expected retry_after to be a str (the header), got {retry_after!r}"
             )
-        claim.end, claim.cause = TurnEnd.GOOD, ""
-        if status in ASK_FOR_LESS:
-            claim.end, claim.cause = TurnEnd.INCIDENT, str(status)
-        elif failure or not is_valid:
-            claim.end, claim.cause = TurnEnd.FAILURE, "failure"
-        claim.retry_after = None
-        if claim.end.is_incident and retry_after is not None:
-            claim.retry_after = self._turns.seconds_asked_for(retry_after)
+        report = report_of(
+            status,
+            {"retry-after": retry_after or ""},
+            now=self._turns.clock.now(),
+            policy=self._turns.policy,
+            is_failure=failure,
+        )
+        claim.end, claim.cause, claim.retry_after = report
 
 
 class Turns:
@@ -192,6 +201,7 @@ class Turns:
         counts: the counters, keyed by their names in `GateStats`.
         seconds_waited: the total time that callers have spent waiting for turns.
         under_way: the open turns, by host.
+        policy: the checker's policy.
     """
 
     def __init__(
@@ -205,7 +215,7 @@ class Turns:
         self.counts: Counter[str] = Counter()
         self.seconds_waited: float = 0.0
         self.under_way: dict[str, list[Claim]] = {}
-        self._policy = lookups.renewals.policy
+        self.policy: Policy = lookups.renewals.policy
         self.hosts: Hosts = hosts
         self.clock: Clock = lookups.clock
         self.queues: Queues = Queues(
@@ -267,11 +277,6 @@ class Turns:
         """End an open turn if no task has entered it."""
         if claim.grant is not None and not claim.is_entered:
             await self.end(claim, TurnEnd.UNUSED)
-
-    def seconds_asked_for(self, value: str) -> float | None:
-        """The Retry-After `value` in seconds; `None` if it is invalid."""
-        headers = {"retry-after": value}
-        return retry_after(headers, now=self.clock.now(), policy=self._policy)
 
     async def _begin(self, claim: Claim) -> None:
         origin, answer = self.permissions.at_once(claim.url)
@@ -488,24 +493,31 @@ class Permissions:
                 standing = (await renewal.result()).standing
                 end = TurnEnd.UNUSED
                 return standing
-            end_of_fetch, _ = judge(fetch_end.outcome, self._end_of)
-            end, claim.cause, claim.retry_after = end_of_fetch
+            report, _ = judge(fetch_end.outcome, partial(self._report_of, origin))
+            end, claim.cause, claim.retry_after = report
         finally:
             await self._queues.end(claim, end)
         return (await renewal.result()).standing
 
-    def _end_of(self, outcome: Outcome) -> tuple[TurnEnd, str, float | None]:
-        """How a fetch ended, the cause of an incident, and its Retry-After."""
+    def _report_of(self, origin: Origin, outcome: Outcome) -> Report:
+        """The report for a fetch from `origin`.
+
+        A Retry-After that the checker has no reason to obey, such as that of a 404,
+        does not delay the pages.
+        """
+        policy = self._renewals.policy
         if outcome.failure is not None:
             is_refused = outcome.failure is FailureKind.ADDRESS_REFUSED
             is_sent = outcome.redirects or not is_refused
-            return (TurnEnd.UNJUDGED if is_sent else TurnEnd.UNUSED), "", None
-        if outcome.status not in ASK_FOR_LESS:
-            return TurnEnd.GOOD, "", None
-        seconds = retry_after(
-            outcome.headers, now=self._clock.now(), policy=self._renewals.policy
+            return Report(TurnEnd.UNJUDGED if is_sent else TurnEnd.UNUSED)
+        report = report_of(
+            outcome.status, outcome.headers, now=self._clock.now(), policy=policy
         )
-        return TurnEnd.INCIDENT, str(outcome.status), seconds
+        if report.end.is_incident or report.retry_after is None:
+            return report
+        access = access_result(outcome, policy, origin=origin.key)
+        is_obeyed = access is AccessResult.UNREACHABLE
+        return report if is_obeyed else report._replace(retry_after=None)
 
 
 def pause_until(standing: Standing | None) -> float:
@@ -520,19 +532,12 @@ def pause_until(standing: Standing | None) -> float:
     return last.retry_at
 
 
-def _status_and_retry_after(response: object) -> tuple[int | None, str | None]:
-    """The status of `response`, and its Retry-After or `None`."""
+def _status_and_retry_after(response: object) -> tuple[int, str]:
+    """The status of `response`, and its Retry-After; empty if there is none."""
     status = getattr(response, "status_code", getattr(response, "status", None))
     headers = getattr(response, "headers", None)
     if status is None or headers is None:
         raise TypeError(
             f"expected a response with status and headers, got {response!r}"
         )
-    return status, ", ".join(header_values(headers, "retry-after")) or None
-
-
-def _is_valid(status: object) -> bool:
-    """Whether `status` is `None` or has three digits."""
-    if isinstance(status, bool) or not isinstance(status, int | None):
-        raise TypeError(f"expected status to be an int, got {status!r}")
-    return status is None or 100 <= status <= 999  # noqa: PLR2004 (three digits)
+    return status, retry_after_in(headers)
