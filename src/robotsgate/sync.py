@@ -493,9 +493,8 @@ class Turn:
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         """End the turn. Any thread may call this.
 
-        If nothing was reported, an exception is treated as a failure of the host,
-        unless it is a `DisallowedError` or a `TurnNotInTimeError`. Has no effect in a
-        child process.
+        If nothing was reported, an exception may be a report, as for
+        `robotsgate.Turn`. Has no effect in a child process.
         """
         with suppress(RuntimeError):  # closed, or belongs to another process
             self._loop.portal.call(self._turn.__aexit__, kind, error, traceback)

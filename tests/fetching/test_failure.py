@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import errno
+import http.client
 import os
 import socket
 import ssl
+import urllib.error
 from typing import Any
 
 import aiohttp
 import anyio
+import curl_cffi.requests.exceptions as curl
 import httpcore
 import httpx
 import httpx2
+import impit
 import pytest
+import redis
+import requests
+import urllib3.exceptions
 from OpenSSL import SSL
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -27,7 +34,12 @@ from twisted.web.client import ResponseFailed
 
 from robotsgate.caching._hops import AddressRefusedError, CodingError
 from robotsgate.caching._outcome import FailureKind
-from robotsgate.fetching._fetcher import FetchFailedError, failure_kind, outcome_of
+from robotsgate.fetching._fetcher import (
+    FetchFailedError,
+    failure_kind,
+    is_network_failure,
+    outcome_of,
+)
 
 
 def caused(error: Exception, *causes: BaseException) -> Exception:
@@ -230,7 +242,7 @@ KINDS_BY_NAME = {
     "WriteError": FailureKind.TRANSFER,
     "CloseError": FailureKind.TRANSFER,
     "RemoteProtocolError": FailureKind.PROTOCOL,
-    "LocalProtocolError": FailureKind.PROTOCOL,
+    "LocalProtocolError": FailureKind.OTHER,
     "DecodingError": FailureKind.CODING,
     "UnsupportedProtocol": FailureKind.OTHER,
     "TooManyRedirects": FailureKind.OTHER,
@@ -282,6 +294,73 @@ def test_exception_of_aiohttp_or_scrapy_becomes_a_failure_of_its_kind(
     error = kind_of_error.__new__(kind_of_error)
 
     assert failure_kind(error) is kind
+
+
+NETWORK_FAILURES: dict[str, tuple[BaseException, bool]] = {
+    **{
+        f"{kind.__module__}.{kind.__name__}": (kind.__new__(kind), True)
+        for kind in (
+            ConnectionResetError,
+            TimeoutError,
+            socket.gaierror,
+            ssl.SSLCertVerificationError,
+            httpx.ConnectTimeout,
+            httpx2.RemoteProtocolError,
+            httpx.ProxyError,
+            impit.HTTPError,
+            impit.ReadError,
+            http.client.BadStatusLine,
+            aiohttp.ClientOSError,
+            aiohttp.ClientConnectorCertificateError,
+            aiohttp.ClientPayloadError,
+            requests.ConnectTimeout,
+            requests.ReadTimeout,
+            requests.exceptions.ChunkedEncodingError,
+            requests.exceptions.RetryError,
+            curl.DNSError,
+            curl.InvalidSchema,
+            curl.Timeout,
+            urllib3.exceptions.MaxRetryError,
+            urllib3.exceptions.ReadTimeoutError,
+            urllib.error.URLError,
+        )
+    },
+    **{
+        f"not {kind.__module__}.{kind.__name__}": (kind.__new__(kind), False)
+        for kind in (
+            OSError,
+            FileNotFoundError,
+            UnicodeError,
+            KeyError,
+            KeyboardInterrupt,
+            httpx.PoolTimeout,
+            httpx.LocalProtocolError,
+            httpx.UnsupportedProtocol,
+            httpx.DecodingError,
+            aiohttp.InvalidURL,
+            requests.JSONDecodeError,
+            requests.exceptions.InvalidSchema,
+            requests.exceptions.InvalidURL,
+            impit.UnsupportedProtocol,
+            redis.ConnectionError,
+            redis.TimeoutError,
+        )
+    },
+    "not if the network is only the cause": (caused(ValueError(), REFUSED), False),
+    "not without file descriptors": (
+        caused(httpx.ConnectError(""), OSError(errno.EMFILE, "Too many")),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"), NETWORK_FAILURES.values(), ids=NETWORK_FAILURES
+)
+def test_only_a_clients_exception_is_a_failure_of_the_network(
+    error: BaseException, *, expected: bool
+) -> None:
+    assert is_network_failure(error) is expected
 
 
 TWISTED_REASONS: dict[str, tuple[list[Exception], FailureKind]] = {

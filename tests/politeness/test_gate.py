@@ -55,6 +55,7 @@ from tests.checking.builders import (
 from tests.tables import cases
 
 from .crawl import DELAY, Crawl, SlowLedger
+from .test_turn_end import of_requests
 
 pytestmark = pytest.mark.anyio
 
@@ -433,9 +434,6 @@ async def test_patience_includes_the_robots_txt_fetch() -> None:
 # --- reports and incidents ----------------------------------------------------------
 
 
-_LATE = TurnNotInTimeError("late", ready_at=0.0)
-
-
 @cases("reports error cause seconds", {
     "429": ([{"status": 429}], None, "429", FIRST_BACK_OFF),
     "503": ([{"status": 503}], None, "503", FIRST_BACK_OFF),
@@ -454,18 +452,20 @@ _LATE = TurnNotInTimeError("late", ready_at=0.0)
     "aiohttp": ([{"response": SimpleNamespace(
         status=429, headers={"Retry-After": "500"}
     )}], None, "429", 500),
+    "only the status": ([{"response": 429, "retry_after": "500"}], None, "429", 500),
     "301 with Retry-After": ([{"status": 301, "retry_after": "500"}], None, "", 500),
     "nothing": ([], None, "", 0),
     "replaced report": (
         [{"status": 429, "retry_after": "500"}, {"status": 200}], None, "", 0,
     ),
-    "exception": ([], ValueError("broken"), "ValueError", FIRST_BACK_OFF),
-    "exception after a report": ([{"status": 200}], ValueError("broken"), "", 0),
-    "interrupt": ([], KeyboardInterrupt(), "", 0),
-    "group of refusals": ([], ExceptionGroup("", [_LATE]), "", 0),
-    "group with a failure": (
-        [], ExceptionGroup("", [_LATE, ValueError()]), "ExceptionGroup", FIRST_BACK_OFF,
+    "bug": ([], ValueError("broken"), "", 0),
+    "failure of the network": ([], TimeoutError(), "TimeoutError", FIRST_BACK_OFF),
+    "failure after a report": ([{"status": 200}], TimeoutError(), "", 0),
+    "exception with a status": ([], of_requests(429), "429", 7),
+    "exception with the status of another host": (
+        [], of_requests(429, OTHER_PAGE), "", 0,
     ),
+    "exception with an unknown URL": ([], of_requests(429, "/page"), "429", 7),
 })  # fmt: skip
 async def test_result_of_a_turn_may_block_its_host(
     reports: list[dict[str, Any]],
@@ -474,7 +474,6 @@ async def test_result_of_a_turn_may_block_its_host(
     seconds: float,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.INFO, "robotsgate.politeness")
     crawl = Crawl()
     await crawl.warm_up()
 
@@ -498,7 +497,8 @@ async def test_result_of_a_turn_may_block_its_host(
         return
     event = HostBlocked(host=HOST, cause=cause, ready_at=status.ready_at)
     assert crawl.events == [event]
-    assert caplog.messages == [f"backing off from {HOST} for {waits:.1f} s: {cause}"]
+    text = f"backing off from {HOST} for {waits:.1f} s: {cause}"
+    assert caplog.record_tuples == [("robotsgate.politeness", logging.WARNING, text)]
 
 
 @pytest.mark.parametrize("url", [PRIVATE, PUBLIC])
@@ -1108,18 +1108,21 @@ async def test_bad_default_delay_of_a_host_raises(
     "status is a bool": ({"status": True}, TypeError, "an int, got True"),
     "status is too small": ({"status": 99}, ValueError, "three-digit status, got 99"),
     "status is too large": ({"status": 1_000}, ValueError, "status, got 1000"),
+    "only a status, too small": ({"response": 7}, ValueError, "status, got 7"),
+    "only a bool": ({"response": False}, TypeError, "an int, got False"),
     "Retry-After is an int": ({"retry_after": 7}, TypeError, "to be a str .*, got 7"),
-    "no response": ({"response": 7}, TypeError, "with status and headers, got 7"),
+    "no response": ({"response": "200"}, TypeError, "with status and headers, got '2"),
 })  # fmt: skip
-async def test_bad_report_raises(
+async def test_bad_report_raises_and_does_not_block_the_host(
     report: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     crawl = Crawl()
     await crawl.warm_up()
 
-    async with crawl.gate.turn(PUBLIC) as turn:
-        with pytest.raises(error, match=message):
-            turn.report(**report)
+    with pytest.raises(error, match=message):
+        await crawl.visit(**report)
+
+    assert crawl.gate.status(PUBLIC).state is HostState.OPEN
 
 
 async def test_reporting_outside_the_turn_or_reentering_it_raises() -> None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
+import requests
 
 import robotsgate
 from robotsgate import DisallowedError, SystemClock, TurnNotInTimeError, sync
@@ -31,6 +32,7 @@ from tests.checking.builders import (
     checker_of,
     site_of,
 )
+from tests.politeness.test_turn_end import of_requests
 from tests.tables import cases
 
 if TYPE_CHECKING:
@@ -173,11 +175,13 @@ def test_turns_reports_and_patience_work_as_in_the_async_gate(crawl: Crawl) -> N
     assert (stats.turns, stats.incidents, stats.disallowed) == (1, 1, 1)
 
 
-def test_exception_raised_in_a_turn_is_an_incident(crawl: Crawl) -> None:
-    with pytest.raises(OSError, match="broken"), crawl.gate.turn(PUBLIC):
-        raise OSError("broken")
+def test_exception_raised_in_a_turn_may_be_a_report(crawl: Crawl) -> None:
+    with pytest.raises(requests.HTTPError), crawl.gate.turn(PUBLIC):
+        raise of_requests(429)
 
-    assert crawl.gate.stats.incidents == 1
+    (event,) = crawl.events
+    assert isinstance(event, HostBlocked)
+    assert event.cause == "429"
 
 
 def test_thread_cannot_wait_for_itself(crawl: Crawl) -> None:

@@ -31,7 +31,14 @@ from robotsgate.robotstxt._matcher import ROBOTS_TXT_PATH
 from robotsgate.urls._url import DEFAULT_PORTS, Origin, split_url
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+    from collections.abc import (
+        Awaitable,
+        Callable,
+        Collection,
+        Iterable,
+        Iterator,
+        Sequence,
+    )
 
     from robotsgate._flights import DaemonThreads
     from robotsgate.caching._hops import FetchGuard
@@ -79,16 +86,18 @@ _KINDS_OF_CAUSES = {
 # Searched for in the classes of the exception itself, the most specific first.
 _KINDS = {
     "CodingError": FailureKind.CODING,
-    "OSError": FailureKind.CONNECT,
+    "ConnectionError": FailureKind.CONNECT,
     "TimeoutError": FailureKind.TIMEOUT,
     # httpx, httpx2 and httpcore
     "ConnectError": FailureKind.CONNECT,  # Twisted's too
     "DecodingError": FailureKind.CODING,
+    "LocalProtocolError": FailureKind.OTHER,
     "NetworkError": FailureKind.TRANSFER,
     "PoolTimeout": FailureKind.LOCAL,
     "ProtocolError": FailureKind.PROTOCOL,
     "ProxyError": FailureKind.CONNECT,
     "TimeoutException": FailureKind.TIMEOUT,
+    "UnsupportedProtocol": FailureKind.OTHER,
     # aiohttp
     "ClientConnectionError": FailureKind.TRANSFER,
     "ClientConnectorDNSError": FailureKind.NAME_RESOLUTION,
@@ -98,12 +107,32 @@ _KINDS = {
     "ClientResponseError": FailureKind.PROTOCOL,
     "ServerFingerprintMismatch": FailureKind.TLS,
     "ServerTimeoutError": FailureKind.TIMEOUT,
+    # requests, urllib3 and urllib
+    "ChunkedEncodingError": FailureKind.PROTOCOL,
+    "MaxRetryError": FailureKind.CONNECT,
+    "RetryError": FailureKind.CONNECT,
+    "Timeout": FailureKind.TIMEOUT,  # curl_cffi's too
+    "URLError": FailureKind.CONNECT,
+    "http.client.HTTPException": FailureKind.PROTOCOL,
+    # curl_cffi and impit, whose names for an invalid response say something else
+    "curl_cffi.requests.exceptions.HTTPError": FailureKind.PROTOCOL,
+    "curl_cffi.requests.exceptions.InvalidSchema": FailureKind.PROTOCOL,
+    "impit.HTTPError": FailureKind.PROTOCOL,
     # Scrapy
     "CannotResolveHostError": FailureKind.NAME_RESOLUTION,
     "DownloadConnectionRefusedError": FailureKind.CONNECT,
     "DownloadFailedError": FailureKind.PROTOCOL,
     "DownloadTimeoutError": FailureKind.TIMEOUT,
 }
+
+# The packages whose exceptions of these names are failures of the network. Others, such
+# as those for databases, use the same names.
+_NETWORK_PACKAGES = frozenset({
+    "aiohttp", "builtins", "curl_cffi", "h11", "http", "httpcore", "httpx", "httpx2",
+    "impit", "requests", "urllib", "urllib3",
+})  # fmt: skip
+
+_NO_NETWORK_FAILURES = (FailureKind.CODING, FailureKind.LOCAL, FailureKind.OTHER)
 
 # This machine has run out of something, whatever the address.
 _LOCAL_ERRORS = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
@@ -367,9 +396,25 @@ def outcome_of(
 def failure_kind(error: Exception) -> FailureKind:
     """The kind of failure that an exception from a client means.
 
-    Knows httpx, httpx2, aiohttp, Scrapy, and sockets; OTHER for any other exception.
+    Knows httpx, httpx2, aiohttp, requests, curl_cffi, urllib, Scrapy, and sockets;
+    OTHER for any other exception.
     """
     return _kind(error, list(_causes(error, None)))
+
+
+def is_network_failure(error: BaseException) -> bool:
+    """Whether an exception from any code is an HTTP client's, and the network's fault.
+
+    Unlike for a fetcher's exceptions, other code may have raised it. So only the
+    exception's own classes count, which must belong to a client, not its causes. Files
+    raise OSErrors, too, so a plain OSError does not count.
+    """
+    if _is_local(list(_causes(error, None))):
+        return False
+    for name in _class_names(error, _NETWORK_PACKAGES):
+        if name in _KINDS:
+            return _KINDS[name] not in _NO_NETWORK_FAILURES
+    return isinstance(error, socket.gaierror | ssl.SSLError)
 
 
 def _causes(
@@ -405,7 +450,7 @@ def _kind(error: Exception, causes: list[BaseException]) -> FailureKind:
     for name in _class_names(error):
         if name in _KINDS:
             return _KINDS[name]
-    return FailureKind.OTHER
+    return FailureKind.CONNECT if isinstance(error, OSError) else FailureKind.OTHER
 
 
 def _is_local(causes: list[BaseException]) -> bool:
@@ -427,11 +472,17 @@ def _is_local(causes: list[BaseException]) -> bool:
     )
 
 
-def _class_names(error: BaseException) -> Iterator[str]:
-    """The names of the classes of `error`, without and with their module."""
+def _class_names(
+    error: BaseException, packages: Collection[str] | None = None
+) -> Iterator[str]:
+    """The names of the classes of `error`, without and with their module.
+
+    If `packages` are given, only of the classes that they define.
+    """
     for kind in type(error).mro():
-        yield kind.__name__
-        yield f"{kind.__module__}.{kind.__name__}"
+        if packages is None or kind.__module__.partition(".")[0] in packages:
+            yield kind.__name__
+            yield f"{kind.__module__}.{kind.__name__}"
 
 
 def _text(causes: list[BaseException]) -> str:

@@ -175,7 +175,7 @@ class _Navigation:
     is_over: bool = False
 
     async def end(self, error: BaseException | None = None) -> None:
-        """End the request's turns; an `error` counts as a failure of the hop's host."""
+        """End the request's turns; an `error` may be a report about the hop's host."""
         self.is_over = True
         early, self.early_turn = self.early_turn, None
         if early is not None:
@@ -237,9 +237,11 @@ class _Rules(Door):
                 await self._skip(context, error)
             except ContextPipelineInitializationError as error:
                 refusal = navigation.error or error.wrapped_exception
-                if not isinstance(refusal, _REFUSALS):
-                    raise
-                await self._skip(context, refusal)
+                if isinstance(refusal, _REFUSALS):
+                    await self._skip(context, refusal)
+                if navigation.turn is not None:  # a browser's navigation failed
+                    navigation.turn.report(failure=True)
+                raise
             finally:
                 await navigation.end(sys.exception())
 

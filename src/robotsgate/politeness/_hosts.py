@@ -363,7 +363,7 @@ class Queues:
         self._wake_first(claim.host)
         if end.is_incident:
             seconds = self.status(claim.host).wait_seconds
-            _LOGGER.info(
+            _LOGGER.warning(
                 "backing off from %s for %.1f s: %s", claim.host, seconds, claim.cause
             )
             ready_at = self._clock.now() + seconds

@@ -1,4 +1,4 @@
-"""What a turn reports about its host: a response or a failure.
+"""What a turn reports about its host: a response, a failure or an exception.
 
 There is one rule for all turns, in tasks and threads, including those of wrapped
 clients and of robots.txt fetches.
@@ -6,16 +6,36 @@ clients and of robots.txt fetches.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from robotsgate.caching._freshness import ASK_FOR_LESS, seconds_asked_for
+from robotsgate.fetching._fetcher import is_network_failure
 from robotsgate.politeness._host_record import TurnEnd
 from robotsgate.robotstxt._headers import header_values
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from robotsgate.caching._policy import Policy
+
+# In a group of exceptions, the first of these counts. UNUSED is not one of them: before
+# the exception, the turn may have sent a request.
+_GRAVEST_FIRST = (
+    TurnEnd.INCIDENT,
+    TurnEnd.FAILURE,
+    TurnEnd.GOOD,
+    TurnEnd.UNJUDGED,
+)
+
+# Where the exceptions of clients have the URL of their request; in this order, their
+# status and headers.
+_URLS = ("request.url", "response.url", "request_info.real_url", "url")
+_STATUSES = (
+    ("response.status_code", "response.headers"),
+    ("response.status", "response.headers"),
+    ("status", "headers"),
+)
 
 
 class Report(NamedTuple):
@@ -63,9 +83,57 @@ def report_of(
     return Report(TurnEnd.GOOD, "", seconds)
 
 
+def report_of_error(
+    error: BaseException,
+    *,
+    is_elsewhere: Callable[[object], bool],
+    now: float,
+    policy: Policy,
+) -> Report:
+    """The report for an exception that ended a turn.
+
+    An exception with a status counts like a response, and the network's exceptions are
+    failures. All others, including those of robotsgate and of this machine, say nothing
+    about the host.
+
+    Args:
+        error: any exception; in a group, the gravest one counts.
+        is_elsewhere: whether a URL is on another host; an exception from such a request
+            says nothing about the turn's host.
+        now: the current time, in epoch seconds.
+        policy: limits the Retry-After.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        reports = [
+            report_of_error(one, is_elsewhere=is_elsewhere, now=now, policy=policy)
+            for one in error.exceptions
+        ]
+        return min(reports, key=lambda report: _GRAVEST_FIRST.index(report.end))
+    if any(is_elsewhere(_read(error, attrgetter(path))) for path in _URLS):
+        return Report(TurnEnd.UNJUDGED)
+    for path, headers_path in _STATUSES:
+        status = _read(error, attrgetter(path))
+        headers = _read(error, attrgetter(headers_path), ())
+        # aiohttp gives its own parse errors a status, but no headers.
+        if isinstance(status, int) and 100 <= status <= 599 and headers is not None:  # noqa: PLR2004
+            sent = {"retry-after": _read(headers, retry_after_in, "")}
+            return report_of(status, sent, now=now, policy=policy)
+    if is_network_failure(error):
+        return Report(TurnEnd.FAILURE, type(error).__name__)
+    return Report(TurnEnd.UNJUDGED)
+
+
 def retry_after_in(headers: Any) -> str:  # noqa: ANN401 (any client's)
     """The Retry-After in `headers`; empty if there is none.
 
     Raises the same errors as `header_values`.
     """
     return ", ".join(header_values(headers, "retry-after"))
+
+
+def _read(value: object, read: Callable[[Any], Any], default: object = None) -> Any:  # noqa: ANN401
+    """What `read` finds in another library's `value`; `default` if it raises."""
+    try:
+        return read(value)
+    except Exception:  # noqa: BLE001 (for example, httpx's RuntimeError)
+        return default

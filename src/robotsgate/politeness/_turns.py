@@ -47,6 +47,7 @@ from robotsgate.politeness._turn_end import (
     Report,
     has_three_digits,
     report_of,
+    report_of_error,
     retry_after_in,
 )
 from robotsgate.urls._url import Origin
@@ -69,8 +70,6 @@ if TYPE_CHECKING:
 
 # A fraction of the origins that a checker keeps in memory by default.
 _MOST_HOSTS_AHEAD = 2_000
-
-_SAYS_NOTHING = (DisallowedError, TurnNotInTimeError)
 
 
 class Turn:
@@ -107,20 +106,31 @@ class Turn:
     async def __aexit__(self, _kind: object, error: object, _traceback: object) -> None:
         """End the turn. Any task may call this.
 
-        If nothing was reported, an exception counts as a failure of the host, unless it
-        is a `DisallowedError`, a `TurnNotInTimeError`, a cancellation, or a group that
-        contains only these.
+        If nothing was reported, an exception is:
+
+        - a report of its status and Retry-After, if it has `response.status_code`,
+          `response.status` or `status`, from 100 to 599;
+        - a failure of the host, if it is a client's exception for a connection, a
+          timeout or a broken response, or a built-in ConnectionError, TimeoutError,
+          `socket.gaierror` or `ssl.SSLError`;
+        - otherwise not a report. Incidents remain as they are, and the delay applies,
+          because the exception does not tell whether a request was sent.
+
+        It is not a report either if the URL of its request (`request.url`,
+        `response.url` or `request_info.real_url`) is on another host, or if this
+        machine caused it. In a group, the gravest exception counts.
         """
-        claim = self._claim
-        end = claim.end
-        if end is None and error is not None:
-            if isinstance(error, BaseExceptionGroup):
-                error = error.split(_SAYS_NOTHING)[1]
-            end = TurnEnd.UNJUDGED
-            if isinstance(error, Exception) and not isinstance(error, _SAYS_NOTHING):
-                end, claim.cause = TurnEnd.FAILURE, type(error).__name__
+        claim, turns = self._claim, self._turns
+        if claim.end is None and isinstance(error, BaseException):
+            report = report_of_error(
+                error,
+                is_elsewhere=partial(turns.is_elsewhere, claim.host),
+                now=turns.clock.now(),
+                policy=turns.policy,
+            )
+            claim.end, claim.cause, claim.retry_after = report
         try:
-            await self._turns.end(claim, end or TurnEnd.GOOD)
+            await turns.end(claim, claim.end or TurnEnd.GOOD)
         finally:
             claim.close()
 
@@ -155,7 +165,8 @@ class Turn:
         Args:
             response: a response from any HTTP client, with `status_code` or `status`,
                 and `headers`; pass it instead of the other arguments. A status below
-                100 or above 999, which some clients accept, counts as a failure.
+                100 or above 999, which some clients accept, counts as a failure. May
+                also be just the status, 100 to 999.
             status: the response status, 100 to 999.
             retry_after: the Retry-After header, if there is one: seconds or a date. Any
                 other value is ignored.
@@ -170,11 +181,14 @@ class Turn:
         claim = self._claim
         if claim.grant is None or not claim.is_entered:
             raise RuntimeError("expected a report during the turn, got one outside it")
-        if response is not None:
+        if isinstance(response, int):
+            status = response
+        elif response is not None:
             status, retry_after = _status_and_retry_after(response)
         if isinstance(status, bool) or not isinstance(status, int | None):
             raise TypeError(f"expected status to be an int, got {status!r}")
-        if response is None and not has_three_digits(status):
+        is_own = response is None or status is response  # not a client's
+        if is_own and not has_three_digits(status):
             raise ValueError(f"expected a three-digit status, got {status!r}")
         if not (retry_after is None or isinstance(retry_after, str)):
             raise TypeError(
@@ -277,6 +291,14 @@ class Turns:
         """End an open turn if no task has entered it."""
         if claim.grant is not None and not claim.is_entered:
             await self.end(claim, TurnEnd.UNUSED)
+
+    def is_elsewhere(self, host: str, url: object) -> bool:
+        """Whether `url` is known not to be on `host`."""
+        try:
+            url = cast("str | URLLike", url)
+            return self.hosts.host(url, Origin.from_url(url).key) != host
+        except Exception:  # noqa: BLE001 (not a URL, or the caller's `host_of` fails)
+            return False
 
     async def _begin(self, claim: Claim) -> None:
         origin, answer = self.permissions.at_once(claim.url)
