@@ -509,6 +509,49 @@ async def test_crawl_delay_sets_the_slot_delay_up_to_a_maximum(
     assert delays == {"127.0.0.1": 0.1, "localhost": 0}
 
 
+@cases("page robots settings is_delayed", {
+    "429, which Scrapy retries": ((429, "1"), (404, None), {}, True),
+    "redirect": ((301, "1"), (404, None), {}, True),
+    "AutoThrottle": ((503, "1"), (404, None), {"AUTOTHROTTLE_ENABLED": True}, True),
+    "more than retry_after_max": ((503, "99"), (404, None), {
+        "ROBOTSGATE_POLICY": Policy(
+            retry_initial=1, retry_initial_503=1, retry_after_max=1
+        ),
+    }, True),
+    "no Retry-After": ((429, None), (404, None), {}, False),
+    "a date in the past": (
+        (429, "Fri, 15 Jan 2016 08:00:00 GMT"), (404, None), {}, False,
+    ),
+    "404 for robots.txt": ((301, None), (404, "99"), {}, False),
+})  # fmt: skip
+async def test_retry_after_delays_the_next_request_of_its_slot(
+    site: Serve,
+    page: tuple[int, str | None],
+    robots: tuple[int, str | None],
+    settings: dict[str, Any],
+    *,
+    is_delayed: bool,
+) -> None:
+    """Scrapy's retry used to come 0.01 s after a 429."""
+    times: list[float] = []
+
+    def reply(status: int, retry_after: str | None) -> Reply:
+        headers = {} if retry_after is None else {"Retry-After": retry_after}
+        return Reply(status=status, headers={"Location": "/busy", **headers})
+
+    def answer(request: loopback.Request, connection: Connection) -> None:
+        times.append(SystemClock().monotonic())
+        (PAGE if len(times) > 1 else reply(*page))(request, connection)
+
+    server = site(reply(*robots), busy=answer)
+    settings = {"AUTOTHROTTLE_START_DELAY": 0.1, **settings}
+    spider = await crawl(f"{server.url}/busy", settings=settings)
+
+    assert spider.report.pages == [f"{server.url}/busy"]
+    first, second = times
+    assert (second - first >= 1) is is_delayed
+
+
 def test_crawl_without_asyncio_does_not_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

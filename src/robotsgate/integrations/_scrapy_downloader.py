@@ -29,6 +29,11 @@ _DEFAULT_POLICY = Policy()
 _MOST_DECODED_BYTES = 32 * 1024 * 1024
 
 
+def is_for_robots_txt(request: scrapy.Request) -> bool:
+    """Whether a `DownloaderFetcher` has sent `request`."""
+    return _BYTES_LEFT in request.meta
+
+
 class DownloaderFetcher:
     """A `Fetcher` that uses Scrapy's downloader and its middlewares.
 

@@ -37,8 +37,12 @@ from robotsgate import (
     SystemClock,
     UnsupportedError,
 )
+from robotsgate.caching import seconds_asked_for
 from robotsgate.events import RobotsTxtFetched
-from robotsgate.integrations._scrapy_downloader import DownloaderFetcher
+from robotsgate.integrations._scrapy_downloader import (
+    DownloaderFetcher,
+    is_for_robots_txt,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,6 +65,13 @@ _MAX_KNOWN = 10_000
 _MAX_AGENTS = 1_000
 
 _LONGEST_CRAWL_DELAY = 3600.0
+
+# Just enough for Scrapy to look at the time.
+_SHORTEST_DELAY = 0.001
+
+# The statuses of a robots.txt whose Retry-After also delays pages: if the file is only
+# missing, pages are allowed.
+_WORTH_OBEYING = frozenset({429, *range(500, 600)})
 
 # Before a robots.txt request is sent, it waits in Scrapy's download slot, perhaps
 # behind pages. This wait must not look like an unresponsive server. So the policy's
@@ -114,6 +125,11 @@ class RobotsGateMiddleware:
     later asks for a shorter delay, the slot keeps its delay until it has been idle for
     a minute.
 
+    The Retry-After of any response except a 2xx or 304 holds back the next request of
+    its download slot, including Scrapy's own retry. Requests that wait in a slot count
+    towards CONCURRENT_REQUESTS, and a spider does not close before they are sent; the
+    policy's `retry_after_max` limits the wait.
+
     Additional settings:
 
     - ROBOTSGATE_STORE: the URL of a store, as for `open_store`; "memory:" by default.
@@ -148,6 +164,7 @@ class RobotsGateMiddleware:
             )
         policy = _policy_in(settings)
         self._crawler = crawler
+        self._policy = policy
         self._robots_agent: str | None = settings["ROBOTSTXT_USER_AGENT"]
         self._default_agent: str = settings["USER_AGENT"] or "*"
         self._longest_delay = settings.getfloat(
@@ -176,6 +193,7 @@ class RobotsGateMiddleware:
         connect = crawler.signals.connect
         connect(self._spider_opened, signals.spider_opened)
         connect(self._spider_closed, signals.spider_closed)
+        connect(self._obey_retry_after, signals.response_downloaded)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -275,6 +293,32 @@ class RobotsGateMiddleware:
         least = max(self._delays.get(key, {}).values(), default=0.0)
         if least:
             _hold_back(self._crawler.engine.downloader.slots[key], least)
+
+    def _obey_retry_after(
+        self, request: scrapy.Request, response: scrapy.http.Response
+    ) -> None:
+        """Hold back the next request of a slot until `response` permits it.
+
+        Scrapy's middlewares, including the one that retries requests, see the response
+        only later.
+        """
+        status = response.status
+        if is_for_robots_txt(request) and status not in _WORTH_OBEYING:
+            return
+        values = b", ".join(response.headers.getlist("Retry-After"))
+        seconds = seconds_asked_for(
+            status,
+            {"retry-after": values.decode("latin-1")},
+            now=_CLOCK.now(),
+            policy=self._policy,
+        )
+        if seconds is None or seconds <= 0:
+            return
+        slot = self._crawler.engine.downloader.slots[request.meta["download_slot"]]
+        # The time from which Scrapy counts the delay, if there is one. It also keeps a
+        # slot until then.
+        slot.lastseen = max(slot.lastseen, _CLOCK.monotonic() + seconds)
+        _hold_back(slot, _SHORTEST_DELAY)
 
     async def _spider_opened(self) -> None:
         # Scrapy runs each handler in its own task, but a store's connections must be
