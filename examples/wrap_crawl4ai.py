@@ -36,6 +36,7 @@ async def crawl(urls: list[str]) -> None:
         parser = RobotsParser(checker, "ExampleBot")
         crawler.robots_parser = parser
         crawler.crawler_strategy.set_hook("on_page_context_created", parser.check_page)
+        crawler.crawler_strategy.set_hook("before_return_html", parser.check_html)
         config = CrawlerRunConfig(check_robots_txt=True)
         for url in urls:
             result = await crawler.arun(url, config)

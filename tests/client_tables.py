@@ -132,7 +132,10 @@ _CLIENTS = (
         ("crawl4ai, in a browser", "use-with-crawl4ai.md"),
         "examples/wrap_crawl4ai.py",
         "RobotsParser",
-        (_CHECKER, "= RobotsParser(", ".robots_parser =", ".check_page", "_txt=True"),
+        (
+            *(_CHECKER, "= RobotsParser(", ".robots_parser ="),
+            *(".check_page", ".check_html", "_txt=True"),
+        ),
         ("crawl4ai",),
         refusal=_NO_SUCCESS,
         redirects=f"in Chromium, {_AT_ONCE}; other browsers are not supported",

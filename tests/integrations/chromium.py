@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.servers.answers import Reply
+from tests.servers.answers import Held, Reply
+
+if TYPE_CHECKING:
+    from tests.servers.loopback import Answer, Connection, Request
 
 _PATH = shutil.which("chromium") or shutil.which("google-chrome")
 
@@ -28,3 +33,27 @@ def page(text: str) -> Reply:
     """A page with an empty inline icon, so that browsers do not request one."""
     icon = "<link rel=icon href='data:,'>"
     return Reply(headers={"Content-Type": "text/html"}, body=f"{icon}{text}".encode())
+
+
+def script(text: str) -> Reply:
+    return Reply(headers={"Content-Type": "text/javascript"}, body=text.encode())
+
+
+def speculation(path: str, answer: Answer) -> dict[str, Answer]:
+    """Answers for a page, /speculation, that makes Chromium fetch `path` in advance.
+
+    The page navigates to `path` once Chromium has requested it.
+    """
+    rules = json.dumps({"prerender": [{"urls": [path], "eagerness": "immediate"}]})
+    text = f"<script type=speculationrules>{rules}</script>"
+    navigate = Held(script(f"location = '{path}'"))
+
+    def answer_in_advance(request: Request, connection: Connection) -> None:
+        navigate.release()
+        answer(request, connection)
+
+    return {
+        "/speculation": page(f"{text}<script async src=/navigate.js></script>"),
+        "/navigate.js": navigate,
+        path: answer_in_advance,
+    }

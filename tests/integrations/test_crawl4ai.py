@@ -9,7 +9,12 @@ import pytest
 
 from robotsgate import RobotsChecker, UnsupportedError
 from robotsgate.integrations.crawl4ai import RobotsParser
-from tests.integrations.chromium import LAUNCH_OPTIONS, NEEDS_CHROMIUM, page
+from tests.integrations.chromium import (
+    LAUNCH_OPTIONS,
+    NEEDS_CHROMIUM,
+    page,
+    speculation,
+)
 from tests.servers.answers import Reply, Routes, redirect
 
 if TYPE_CHECKING:
@@ -49,8 +54,9 @@ def crawl4ai(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: A
 
 @pytest.fixture
 def site(serve: Serve) -> LoopbackServer:
-    answers = {"/robots.txt": Reply(body=ROBOTS), "/public": PAGE, "/private": PAGE}
-    return serve(Routes({**answers, "/moved": redirect("/private")}))
+    answers = {"/robots.txt": Reply(body=ROBOTS), "/public": PAGE}
+    answers |= {"/moved": redirect("/private"), "/private": PAGE}
+    return serve(Routes({**answers, **speculation("/private", PAGE)}))
 
 
 @pytest.mark.parametrize("flag", [True, False])
@@ -98,7 +104,7 @@ async def test_example_without_a_browser_refuses_a_redirect_and_names_the_rule(
 
 
 @NEEDS_CHROMIUM
-async def test_example_with_a_browser_refuses_a_redirect(
+async def test_example_with_a_browser_refuses_what_a_page_leads_to(
     crawl4ai: object,  # noqa: ARG001 (sets its folder)
     site: LoopbackServer,
     monkeypatch: pytest.MonkeyPatch,
@@ -114,13 +120,15 @@ async def test_example_with_a_browser_refuses_a_redirect(
     example = importlib.import_module("wrap_crawl4ai")
     urls = [f"{site.url}/{name}" for name in ("public", "private", "moved")]
 
-    await example.crawl(urls)
+    await example.crawl([*urls, f"{site.url}/speculation"])
 
-    assert site.targets == ["/robots.txt", "/public", "/moved"]
+    assert site.targets[:4] == ["/robots.txt", "/public", "/moved", "/speculation"]
     output = capsys.readouterr().out
     assert f"{urls[0]} True" in output
     assert f"{urls[1]} False Access denied by robots.txt" in output
     assert "ERR_BLOCKED_BY_CLIENT" in output
+    assert "/speculation False" in output
+    assert "/private is disallowed by line 2" in output
 
 
 class FakePage:
@@ -151,8 +159,11 @@ class FakePage:
         self.sent.append(command)
         return {"frameTree": {"frame": {"id": "main"}}}
 
-    def on(self, _: str, pause: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
-        self.pause = pause
+    def on(
+        self, event: str, callback: Callable[[dict[str, Any]], Awaitable[None]]
+    ) -> None:
+        if event == "Fetch.requestPaused":
+            self.pause = callback
 
 
 async def test_page_is_prepared_only_once() -> None:

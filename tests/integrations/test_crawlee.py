@@ -18,7 +18,7 @@ from robotsgate import (
 )
 from robotsgate.testing import ManualClock
 from tests.checking.builders import AGENT, RULES
-from tests.integrations.chromium import NEEDS_CHROMIUM, page
+from tests.integrations.chromium import NEEDS_CHROMIUM, page, speculation
 from tests.servers.answers import Raw, Reply, Routes, redirect
 
 if TYPE_CHECKING:
@@ -407,8 +407,8 @@ async def test_other_browsers_skip_the_page_after_a_disallowed_redirect(
 ) -> None:
     """Chromium stands in for them; its hops are not checked."""
 
-    async def cannot_check(*_: object) -> bool:
-        return False
+    async def cannot_check(*_: object) -> None:
+        return None
 
     monkeypatch.setattr(integration, "check_navigations", cannot_check)
     server = site(away=redirect("/private"), to=redirect("/public"))
@@ -437,6 +437,22 @@ async def test_script_cannot_navigate_to_a_disallowed_page(
 
 
 @NEEDS_CHROMIUM
+async def test_disallowed_page_that_was_requested_in_advance_is_skipped(
+    site: Site, checker: RobotsChecker
+) -> None:
+    answers = speculation("/private", PAGE)
+    server = site(**{path.removeprefix("/"): answers[path] for path in answers})
+    url = f"{server.url}/speculation"
+
+    crawl = await runs.new_crawl("chromium", checker)
+    await crawl.crawler.run([url])
+
+    assert crawl.pages == []
+    assert crawl.skips == [(url, "robots_txt")]
+    assert server.targets.count("/private") == 1
+
+
+@NEEDS_CHROMIUM
 async def test_turn_is_ended_if_granted_after_the_crawler_left_the_page(
     site: Site,
     monkeypatch: pytest.MonkeyPatch,
@@ -446,9 +462,10 @@ async def test_turn_is_ended_if_granted_after_the_crawler_left_the_page(
     server = site()
     callbacks = []
 
-    async def record(_page: object, may_send: Any) -> bool:  # noqa: ANN401 (a callback)
+    async def record(_page: object, may_send: Any) -> list[str]:  # noqa: ANN401 (a callback)
         callbacks.append(may_send)
-        return await may_send(f"{server.url}/public") is True
+        assert await may_send(f"{server.url}/public")
+        return []
 
     monkeypatch.setattr(integration, "check_navigations", record)
 

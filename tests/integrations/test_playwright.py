@@ -13,7 +13,13 @@ import pytest
 from robotsgate import RobotsChecker
 from robotsgate.integrations._playwright import check_navigations, hops
 from tests.checking.builders import AGENT, RULES
-from tests.integrations.chromium import LAUNCH_OPTIONS, NEEDS_CHROMIUM, page
+from tests.integrations.chromium import (
+    LAUNCH_OPTIONS,
+    NEEDS_CHROMIUM,
+    page,
+    script,
+    speculation,
+)
 from tests.servers.answers import Reply, Routes, redirect
 
 if TYPE_CHECKING:
@@ -25,6 +31,12 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.anyio, NEEDS_CHROMIUM]
 
+WORKER = """
+addEventListener("activate", event => event.waitUntil(clients.claim()));
+addEventListener("fetch", event => {
+    if (event.request.mode === "navigate") event.respondWith(fetch("/private"));
+});
+"""
 GUIDE = Path(__file__).parents[2] / "docs/how-to/use-with-crawlee.md"
 
 
@@ -41,7 +53,7 @@ def sites(serve: Serve) -> tuple[LoopbackServer, LoopbackServer]:
     return other, serve(
         Routes(
             {
-                "/": page("<iframe src='/private'></iframe>"),
+                "/": page("<iframe src='/private'></iframe><img src='/private'>"),
                 "/private": page("in a frame"),
                 "/away": redirect(f"{other.url}/private"),
                 "/twice": redirect("/away"),
@@ -66,7 +78,7 @@ async def new_page() -> AsyncIterator[tuple[Any, list[str]]]:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(**LAUNCH_OPTIONS)
         page = await browser.new_page()
-        assert await check_navigations(page, may_send)
+        assert await check_navigations(page, may_send) == []
         yield page, checked
         await browser.close()
 
@@ -97,15 +109,17 @@ async def test_allowed_redirect_is_followed_and_its_hops_are_listed(
         assert hops(response) == checked == [f"{site.url}/to", f"{other.url}/public"]
 
 
-async def test_frame_inside_a_page_is_not_checked(
+async def test_frame_or_image_inside_a_page_is_not_checked(
     sites: tuple[LoopbackServer, LoopbackServer],
 ) -> None:
     _, site = sites
     async with new_page() as (page, checked):
+        urls = await check_navigations(page, pytest.fail)
         await page.goto(f"{site.url}/")
 
         assert page.frames[1].url == f"{site.url}/private"
-    assert checked == [f"{site.url}/"]
+    assert urls == checked == [f"{site.url}/"]
+    assert site.targets.count("/private") == 2
 
 
 async def test_navigation_by_a_script_is_checked(
@@ -122,16 +136,71 @@ async def test_navigation_by_a_script_is_checked(
     assert other.targets == []
 
 
+async def test_service_worker_cannot_answer_a_navigation(serve: Serve) -> None:
+    """The page used to be /private, under another URL and without a check."""
+    pages = {"/worker.js": script(WORKER), "/private": page("private")}
+    site = serve(Routes({**pages, "/": page(""), "/public": page("public")}))
+    async with new_page() as (browser_page, checked):
+        await browser_page.goto(f"{site.url}/")
+        await browser_page.evaluate(
+            """navigator.serviceWorker.register("/worker.js").then(() =>
+            navigator.serviceWorker.ready).then(() => navigator.serviceWorker.controller
+            || new Promise(resolve => navigator.serviceWorker.oncontrollerchange =
+            () => resolve()))"""
+        )
+        await browser_page.goto(f"{site.url}/public")
+
+        assert await browser_page.inner_text("body") == "public"
+    assert checked == [f"{site.url}/", f"{site.url}/public"]
+    assert "/private" not in site.targets
+
+
+async def test_navigations_without_a_check_are_listed(serve: Serve) -> None:
+    """Chromium requests a page in advance and later shows it."""
+    private = page("private <script>history.replaceState(0, '', '/public')</script>")
+    site = serve(Routes(speculation("/private", private)))
+    async with new_page() as (browser_page, checked):
+        urls = await check_navigations(browser_page, pytest.fail)
+        await browser_page.goto(f"{site.url}/speculation")
+        await browser_page.wait_for_url(f"{site.url}/public")
+
+        assert checked == [f"{site.url}/speculation"]
+        assert urls == [f"{site.url}/speculation", f"{site.url}/private"]
+        assert await check_navigations(browser_page, pytest.fail) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "history.pushState(0, '', '/private')",
+        "location = '#private'",
+        "location = URL.createObjectURL(new Blob(['private'], {type: 'text/html'}))",
+    ],
+    ids=["pushState", "fragment", "blob"],
+)
+async def test_new_url_without_a_request_is_not_listed(serve: Serve, code: str) -> None:
+    site = serve(Routes({"/": page("")}))
+    async with new_page() as (browser_page, checked):
+        urls = await check_navigations(browser_page, pytest.fail)
+        await browser_page.goto(f"{site.url}/")
+        async with browser_page.expect_event("framenavigated"):
+            await browser_page.evaluate(code)
+
+        assert browser_page.url != f"{site.url}/"
+        assert urls == checked == [f"{site.url}/"]
+
+
 async def test_page_without_a_devtools_session_cannot_be_checked() -> None:
     """A closed page stands in for Firefox or WebKit, which have no such session."""
 
     async def may_send(_url: str) -> bool:
         return False
 
-    async with new_page() as (page, _):
+    async with new_page() as (checked_page, _):
+        page = await checked_page.context.browser.new_page()
         await page.close()
 
-        assert not await check_navigations(page, may_send)
+        assert await check_navigations(page, may_send) is None
 
 
 async def test_playwright_code_in_the_guide_refuses_navigations(serve: Serve) -> None:

@@ -11,7 +11,12 @@ from scrapy import Request, signals
 from scrapy.http import HtmlResponse
 
 from robotsgate import DisallowedError
-from tests.integrations.chromium import LAUNCH_OPTIONS, NEEDS_CHROMIUM, page
+from tests.integrations.chromium import (
+    LAUNCH_OPTIONS,
+    NEEDS_CHROMIUM,
+    page,
+    speculation,
+)
 from tests.integrations.crawls import BUILT_IN, Plan, crawl, crawl_in_subprocess
 from tests.servers.answers import Reply, Routes, redirect
 from tests.tables import cases
@@ -55,10 +60,15 @@ def test_chromium_sends_no_refused_navigation(
                 "/to": redirect("/"),
                 "/away": redirect(f"{other.url}/private"),
                 "/twice": redirect("/away"),
+                "/script": page("<script>location = '/private'</script>"),
+                "/state": page("<script>history.pushState(0, '', '/private')</script>"),
+                **speculation("/private/page", page("Secrets")),
             }
         )
     )
-    urls = [site.url + path for path in ("/", "/private", "/to", "/away", "/twice")]
+    paths = ["/", "/private", "/to", "/away", "/twice"]
+    paths += ["/script", "/state", "/speculation"]
+    urls = [site.url + path for path in paths]
 
     report = crawl_in_subprocess(
         Plan(
@@ -77,19 +87,23 @@ def test_chromium_sends_no_refused_navigation(
         )
     )
 
-    assert report.pages == [urls[0], urls[0]]
+    assert report.pages == [urls[0], urls[0], f"{site.url}/private"]
     rule = "line 2 (Disallow: /private, for all agents)"
-    assert [rule in text for text in report.refused] == [True] * 3
-    assert report.stats["robotstxt/forbidden"] == 3
+    assert [rule in text for text in report.refused] == [True] * 5
+    assert report.stats["robotstxt/forbidden"] == 5
     # Scrapy copies meta to later requests and may have to pickle it.
     assert not [key for key in report.meta_keys if key.startswith("robotsgate")]
-    assert site.targets == [
+    assert site.targets[:-3] == [
         "/robots.txt",
         *("/mark", "/", "/private"),
         *("/mark", "/to", "/", "/private"),
         *("/mark", "/away"),
         *("/mark", "/twice", "/away"),
+        *("/mark", "/script"),
+        *("/mark", "/state"),
+        "/mark",
     ]
+    assert set(site.targets[-3:]) == {"/speculation", "/navigate.js", "/private/page"}
     assert other.targets == ["/robots.txt"]
 
 

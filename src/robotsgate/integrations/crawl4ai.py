@@ -6,9 +6,9 @@ crawl4ai itself is not imported; its `AsyncWebCrawler` calls the parser.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
-from robotsgate import InvalidURLError, UnsupportedError
+from robotsgate import DisallowedError, InvalidURLError, UnsupportedError
 from robotsgate.integrations._door import check_arguments
 from robotsgate.integrations._playwright import check_navigations
 
@@ -31,7 +31,7 @@ class RobotsParser:
     Set `crawler.robots_parser = RobotsParser(checker, agent)`. The crawler calls the
     parser before fetching each page that is not in the crawler's own cache, but only
     with `CrawlerRunConfig(check_robots_txt=True)`. To check redirects, add
-    `check_page`.
+    `check_page` and `check_html`.
     """
 
     def __init__(self, checker: RobotsChecker, agent: str | Sequence[str]) -> None:
@@ -48,7 +48,7 @@ class RobotsParser:
         check_arguments(checker, agent)
         self._checker = checker
         self._agent = agent
-        self._checked_pages: WeakSet[Page] = WeakSet()  # a session reuses its page
+        self._navigations: WeakKeyDictionary[Page, list[str]] = WeakKeyDictionary()
 
     async def can_fetch(self, url: str, user_agent: str = "*") -> bool:  # noqa: ARG002 (crawl4ai's)
         """Whether the agent may fetch `url`; files and inline HTML are always allowed.
@@ -72,14 +72,29 @@ class RobotsParser:
         Raises:
             UnsupportedError: the browser is not Chromium.
         """
-        if page in self._checked_pages:
-            return
-        if not await check_navigations(page, self._may_send):
+        urls = await check_navigations(page, self._may_send)
+        if urls is None:
             raise UnsupportedError(
                 "expected Chromium: other browsers do not report where a redirect"
                 " leads before they follow it"
             )
-        self._checked_pages.add(page)
+        self._navigations[page] = urls
+
+    async def check_html(self, page: Page, **_: object) -> None:
+        """Refuse a page that came from a disallowed URL without a checked request.
+
+        Use it as the "before_return_html" hook of the crawler's strategy, together with
+        `check_page`. Chromium may have fetched such a page in advance, because the page
+        before it asked for that with speculation rules.
+
+        Raises:
+            DisallowedError: robots.txt disallows a URL to which `page` has navigated.
+            InvalidURLError: such a URL has no origin.
+        """
+        for url in self._navigations.get(page, ()):
+            verdict = await self._checker.refusal(self._agent, url)
+            if verdict is not None:
+                raise DisallowedError(verdict)
 
     async def _may_send(self, url: str) -> bool:
         try:

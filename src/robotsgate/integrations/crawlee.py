@@ -163,7 +163,8 @@ class _Navigation:
         turn: the turn for a browser's current hop; with HTTP clients, each response
             ends its own turn.
         error: why a browser did not send a hop.
-        is_watched: whether a browser lets us check each hop before it is sent.
+        urls: what a browser that lets us check each hop in advance has navigated to;
+            `None` with other browsers.
         is_over: whether the crawler has left the page.
     """
 
@@ -171,7 +172,7 @@ class _Navigation:
     early_turn: Turn | None = None
     turn: Turn | None = None
     error: Exception | None = None
-    is_watched: bool = False
+    urls: list[str] | None = None
     is_over: bool = False
 
     async def end(self, error: BaseException | None = None) -> None:
@@ -298,8 +299,8 @@ class _Rules(Door):
                 await navigation.end()
             return True
 
-        navigation.is_watched = await check_navigations(context.page, may_send)
-        if not navigation.is_watched:
+        navigation.urls = await check_navigations(context.page, may_send)
+        if navigation.urls is None:
             navigation.turn, navigation.early_turn = navigation.early_turn, None
 
     async def check_page(self, context: PlaywrightPostNavCrawlingContext) -> None:
@@ -310,9 +311,9 @@ class _Rules(Door):
         if navigation.turn is not None:
             navigation.turn.report(context.response)
         await navigation.end_hop()
-        if not navigation.is_watched:
-            for url in hops(context.response):
-                await self.check(url)
+        urls = navigation.urls
+        for url in hops(context.response) if urls is None else urls:
+            await self.check(url)
 
     async def _early_turn(self, context: BasicCrawlingContext) -> Turn | None:
         """The request's turn; `None` without a gate, or if no check is needed.

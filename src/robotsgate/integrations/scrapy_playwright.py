@@ -43,10 +43,11 @@ _NAVIGATION = "robotsgate_navigation"
 class RobotsGatePlaywrightMiddleware(RobotsGateMiddleware):
     """A `RobotsGateMiddleware` that also checks each navigation of a page.
 
-    In Chromium, it checks a URL before the browser requests it. In other browsers, it
+    In Chromium, it checks a URL before the browser requests it, unless a page's
+    speculation rules request it in advance. In that case, and in other browsers, it
     checks afterwards and drops any page that was reached through a disallowed URL. Only
-    a page's main frame is checked, not its subframes or images. Settings, stats,
-    signals and errors are the same as for `RobotsGateMiddleware`.
+    a page's main frame is checked, not its subframes, images or popups. Settings,
+    stats, signals and errors are the same as for `RobotsGateMiddleware`.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -66,9 +67,10 @@ class RobotsGatePlaywrightMiddleware(RobotsGateMiddleware):
         Raises:
             scrapy.exceptions.IgnoreRequest: one of those URLs is disallowed.
         """
-        request.meta.pop(_NAVIGATION, None)
+        navigation = _end_navigation(request)
         if request.meta.get("playwright"):
-            for url in (*request.meta.get("redirect_urls", ()), response.url):
+            hops = (*request.meta.get("redirect_urls", ()), response.url)
+            for url in (navigation and navigation.urls) or hops:
                 await self.process_request(_led_to(url, request))
         return response
 
@@ -82,9 +84,7 @@ class RobotsGatePlaywrightMiddleware(RobotsGateMiddleware):
         Raises:
             scrapy.exceptions.IgnoreRequest: a navigation was refused.
         """
-        navigation = request.meta.pop(_NAVIGATION, None)
-        if navigation and navigation.refusal:
-            raise navigation.refusal from navigation.refusal.__cause__
+        _end_navigation(request)
 
     def _add_callback(self, request: scrapy.Request) -> None:
         meta = request.meta
@@ -111,11 +111,10 @@ class RobotsGatePlaywrightMiddleware(RobotsGateMiddleware):
 
         On Windows, scrapy-playwright calls this in its own loop; `loop` is Scrapy's.
         """
-        is_new = page not in self._navigations
         navigation = _Navigation(_led_to(request.url, request))
         self._navigations[page] = request.meta[_NAVIGATION] = navigation
-        if is_new:
-            await check_navigations(page, partial(self._may_send, loop, page))
+        may_send = partial(self._may_send, loop, page)
+        navigation.urls = await check_navigations(page, may_send)
         if callback:
             await load_object(callback)(page, request)
 
@@ -138,7 +137,20 @@ class _Navigation:
     """A page's navigation; `request` is a copy whose meta does not contain the page."""
 
     request: scrapy.Request
+    urls: list[str] | None = None
     refusal: IgnoreRequest | None = None
+
+
+def _end_navigation(request: scrapy.Request) -> _Navigation | None:
+    """Remove and return the navigation of `request`.
+
+    Raises:
+        scrapy.exceptions.IgnoreRequest: one of its requests was refused.
+    """
+    navigation: _Navigation | None = request.meta.pop(_NAVIGATION, None)
+    if navigation and navigation.refusal:
+        raise navigation.refusal from navigation.refusal.__cause__
+    return navigation
 
 
 def _led_to(url: str, request: scrapy.Request) -> scrapy.Request:
