@@ -3,7 +3,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from robotsgate.politeness._schedule import HostAtWork, HostQueue
+from robotsgate.politeness._host_queue import HostAtWork, HostQueue
 from robotsgate.testing import ManualClock
 
 pytestmark = pytest.mark.anyio
