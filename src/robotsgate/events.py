@@ -157,7 +157,8 @@ class URLSkipped(Event):
             userinfo.
         error: the reason. `DisallowedError`: robots.txt disallows the URL.
             `TurnNotInTimeError`: the URL would have to wait too long.
-            `InvalidURLError`: the URL has no origin. `UnsupportedError`: the checker's
+            `InvalidURLError`: the URL has no origin, or is on a different host than
+            the one that `next_url` was called for. `UnsupportedError`: the checker's
             client cannot fetch the URL.
         ready_at: when to try again, in epoch seconds; `None` if that would not help.
     """

@@ -698,11 +698,33 @@ async def test_frontier_is_called_when_a_host_is_ready() -> None:
     assert [time for time, _ in frontier.calls] == [*times, 3_639]
 
 
-async def test_url_on_another_host_ends_the_schedule() -> None:
+@pytest.mark.parametrize(("url", "message"), [
+    pytest.param("http://[bad", "", id="invalid"),
+    pytest.param(
+        "http://other/", "expected a URL on 'example.com', got one on 'other'",
+        id="on another host",
+    ),
+])  # fmt: skip
+async def test_bad_url_from_the_frontier_is_skipped(url: str, message: str) -> None:
+    """It used to end the crawl of all hosts."""
     crawl = Crawl()
-    schedule = crawl.gate.schedule_hosts(["example.com"], lambda _: "http://other/")
+    await crawl.warm_up()
+    frontier = Urls(crawl, PUBLIC)
+    frontier.urls["example.com"].insert(0, url)
+    schedule = crawl.gate.schedule_hosts(["example.com"], frontier.next_url)
 
-    with pytest.raises(ValueError, match=r"on 'example.com', got one on 'other'"):
+    await crawl.run(100, partial(worker, crawl, schedule))
+
+    (event,) = skipped(crawl)
+    assert (event.url, type(event.error)) == (url, InvalidURLError)
+    assert message in str(event.error)
+    assert crawl.starts == [(3_600, PUBLIC)]
+
+
+async def test_value_from_the_frontier_that_is_not_a_url_raises() -> None:
+    schedule = Crawl().gate.schedule_hosts(["example.com"], lambda _: 7)  # type: ignore[arg-type, return-value]
+
+    with pytest.raises(InvalidURLError):
         await anext(schedule)
     with pytest.raises(StopAsyncIteration):
         await anext(schedule)

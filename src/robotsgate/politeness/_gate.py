@@ -296,16 +296,15 @@ class PolitenessGate:
             hosts: the names of hosts that have URLs, as returned by `host_of`. The
                 iterable can be endless and can repeat a host that has new URLs.
             next_url: returns the next URL for a host, or `None` if there is none. The
-                host is then dropped until `hosts` yields it again. The function can be
-                async.
+                host is then dropped until `hosts` yields it again. A URL that is
+                invalid or on a different host is skipped. The function can be async.
             window: the maximum number of active hosts, ≥ 1.
             patience: the longest wait in seconds, ≥ 0; `None` for no limit. A host that
                 would have to wait longer is dropped, with a `HostSkipped` event.
 
         Raises:
             TypeError: an argument has the wrong type.
-            ValueError: an argument is out of range, or `next_url` returned a URL on a
-                different host (raised while you iterate).
+            ValueError: an argument is out of range.
             RuntimeError: the gate is closed; raised while you iterate.
             Exception: any exception from `hosts` or `next_url`; raised in one of the
                 iterating tasks.

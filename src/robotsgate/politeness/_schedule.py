@@ -179,12 +179,8 @@ class URLQueues:
     def take(self, url: str | URLLike, /) -> None:
         """Add a URL to its host's queue, or skip it if it has no host."""
         work = self._work
-        try:
-            host = work.hosts.host(url, Origin.from_url(url).key)
-        except InvalidURLError as error:
-            if not is_url_like(url):
-                raise
-            work.skip(url, error)
+        host = work.host_of(url)
+        if host is None:
             return
         urls = self._urls.setdefault(host, deque())
         urls.append(url)
@@ -254,10 +250,14 @@ class AskedFrontier:
             url = await url
         if url is None:
             return None
-        name = self._work.hosts.host(url, Origin.from_url(url).key)
-        if name != host:
-            raise ValueError(f"expected a URL on {host!r}, got one on {name!r}")
-        return url
+        name = self._work.host_of(url)
+        if name == host:
+            return url
+        if name is not None:
+            message = f"expected a URL on {host!r}, got one on {name!r}"
+            self._work.skip(url, InvalidURLError(message, url=url))
+        self._work.offer(host)  # which may have other URLs
+        return None
 
     def skip_late(self, host: str, seconds: float) -> None:
         """Report the host as dropped if it would have to wait too long."""
@@ -387,6 +387,20 @@ class Work:
         self._room_event.set()
         ready_at = _ready_at(error)
         self.listener.tell(URLSkipped(url=url, error=error, ready_at=ready_at))
+
+    def host_of(self, url: Any) -> str | None:  # noqa: ANN401 (of any source)
+        """The name of the host of `url`; if it has none, skip `url` and return `None`.
+
+        Raises:
+            InvalidURLError: the value is not of a type that represents URLs.
+        """
+        try:
+            return self.hosts.host(url, Origin.from_url(url).key)
+        except InvalidURLError as error:
+            if not is_url_like(url):
+                raise
+            self.skip(url, error)
+        return None
 
     def _make_ready(self, host: HostAtWork) -> None:
         host.state = State.READY
