@@ -126,10 +126,10 @@ class Crawl:
                     tasks.start_soon(self._work, schedule)
                 await self._clock.pass_time(self._seconds)
                 tasks.cancel_scope.cancel()
+            cost = (process_time() - began) / self._pages * 1e6
             await schedule.aclose()
         good = sum(_SLOW not in url for url in self._urls)
         possible = min(good, self._workers / _REQUEST_SECONDS * self._seconds)
-        cost = (process_time() - began) / self._pages * 1e6
         return self._pages, self._pages / possible, cost, self._short_gaps
 
     async def get(

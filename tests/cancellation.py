@@ -1,4 +1,4 @@
-"""Cancels work at any chosen suspension point."""
+"""Interrupts work at any chosen suspension point."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
 
 
-class _CancelledAt:
-    """Awaits `work`, and cancels `scope` when it suspends for the n-th time."""
+class InterruptedAt:
+    """Awaits `work`, and calls `interrupt` when it suspends for the n-th time."""
 
     def __init__(
-        self, work: Awaitable[object], scope: anyio.CancelScope, number: int
+        self, number: int, work: Awaitable[object], interrupt: Callable[[], object]
     ) -> None:
         self._work = work
-        self._scope = scope
+        self._interrupt = interrupt
         self._remaining = number
 
     def __await__(self) -> Generator[Any, Any, object]:
@@ -30,7 +30,7 @@ class _CancelledAt:
                 return end.value
             self._remaining -= 1
             if self._remaining == 0:
-                self._scope.cancel()
+                self._interrupt()
             answer, error = None, None
             try:
                 answer = yield request
@@ -45,5 +45,5 @@ async def cancelled_at(number: int, work: Callable[[], Awaitable[object]]) -> bo
         Whether it was cancelled, rather than finishing before.
     """
     with anyio.CancelScope() as scope:
-        await _CancelledAt(work(), scope, number)
+        await InterruptedAt(number, work(), scope.cancel)
     return scope.cancelled_caught

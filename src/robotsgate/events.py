@@ -159,12 +159,13 @@ class URLSkipped(Event):
             `TurnNotInTimeError`: the URL would have to wait too long.
             `InvalidURLError`: the URL has no origin, or is on a different host than
             the one that `next_url` was called for. `UnsupportedError`: the checker's
-            client cannot fetch the URL.
+            client cannot fetch the URL. `None`: the schedule ended before
+            the URL's turn, usually because it or the gate was closed.
         ready_at: when to try again, in epoch seconds; `None` if that would not help.
     """
 
     url: Any
-    error: RobotsError
+    error: RobotsError | None
     ready_at: float | None = None
 
     def as_dict(self) -> dict[str, Any]:

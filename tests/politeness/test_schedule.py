@@ -4,7 +4,7 @@ import asyncio
 import gc
 from contextlib import aclosing, suppress
 from functools import partial
-from itertools import count
+from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -22,6 +22,7 @@ from robotsgate import (
 from robotsgate.events import HostBlocked, HostSkipped, URLSkipped, WindowFilled
 from robotsgate.politeness import _turns
 from robotsgate.testing import ManualClock
+from tests.cancellation import InterruptedAt
 from tests.checking.builders import (
     AGENT,
     ORIGIN,
@@ -147,7 +148,7 @@ async def test_urls_that_cannot_be_fetched_are_skipped_and_reported() -> None:
 
 def skipped(crawl: Crawl) -> Iterator[URLSkipped]:
     for event in crawl.events:
-        if not isinstance(event, HostBlocked):
+        if not isinstance(event, HostBlocked | WindowFilled):
             assert isinstance(event, URLSkipped)
             yield event
 
@@ -588,8 +589,6 @@ async def test_crawl_that_adds_links_ends_after_the_last_one() -> None:
     await crawl.run(100, work, work)
 
     assert crawl.times == [DELAY, 2 * DELAY, 3 * DELAY]
-    with pytest.raises(RuntimeError, match="still running"):
-        schedule.add(PUBLIC)
 
 
 async def test_added_urls_count_towards_the_window() -> None:
@@ -659,6 +658,199 @@ async def test_error_of_the_default_delay_is_raised_to_a_worker(name: str) -> No
     async with aclosing(schedule):
         with pytest.raises(LookupError, match="no delay"):
             await anext(schedule)
+
+
+# --- Stopping -----------------------------------------------------------------------
+
+
+async def test_closed_schedule_reports_each_url_that_was_waiting_or_is_added() -> None:
+    """The URLs used to vanish, and `add` raised a RuntimeError in the open turn."""
+    crawl = Crawl()
+    await crawl.warm_up()
+    schedule = crawl.gate.schedule(PAGES + OTHER_PAGES)
+
+    async def work() -> None:
+        async for _, turn in schedule:
+            async with turn:
+                await schedule.aclose()
+                schedule.add(PUBLIC)
+                schedule.add("http://[bad")
+
+    await crawl.run(0, work)
+
+    waiting = [*PAGES[1:], *OTHER_PAGES, PUBLIC, "http://[bad"]
+    assert sorted(event.url for event in skipped(crawl)) == sorted(waiting)
+    now = crawl.clock.now()
+    assert {(event.error, event.ready_at) for event in skipped(crawl)} == {(None, now)}
+    assert crawl.errors == []
+
+
+class Spider:
+    """A crawl of pages that are disallowed, invalid, or link to another page.
+
+    Attributes:
+        found: the URLs that the schedule has read or that were added.
+        good: the URLs that were visited successfully, once for each visit.
+    """
+
+    def __init__(self) -> None:
+        clock = ManualClock()
+        ledger = SlowLedger(clock=clock)
+        self.crawl = Crawl(clock=clock, ledger=ledger, default_delay=0.0)
+        self.crawl.serve(crawl_delay=1)
+        self.found: list[str] = []
+        self.good: list[str] = []
+        self.schedule = self.crawl.gate.schedule(self.source(), window=5)
+
+    async def source(self) -> AsyncIterator[str]:
+        for url in [*OTHER_PAGES[:2], "http://[bad", *PAGES, PRIVATE]:
+            await anyio.lowlevel.checkpoint()
+            self.found.append(url)
+            yield url
+
+    async def visit(self, url: str, turn: Turn) -> None:
+        with suppress(TurnNotInTimeError):  # the schedule was closed
+            async with turn:
+                await self.crawl.clock.wait(1)
+                self.good.append(url)
+                if url == PAGES[2]:
+                    self.found.append(PUBLIC)
+                    self.schedule.add(PUBLIC)
+
+    async def work(self) -> None:
+        async with anyio.create_task_group() as tasks:
+            with suppress(RuntimeError):  # the gate is closed
+                async for url, turn in self.schedule:
+                    tasks.start_soon(self.visit, str(url), turn)
+
+
+@pytest.mark.parametrize("closed", ["gate", "schedule"])
+async def test_closing_at_any_point_visits_or_reports_each_url_once(
+    closed: str,
+) -> None:
+    for number in count(1):
+        spider, event = Spider(), anyio.Event()
+        owner: Any = spider.schedule if closed == "schedule" else spider.crawl.gate
+
+        async def close(event: anyio.Event = event, owner: Any = owner) -> None:  # noqa: ANN401 (see above)
+            await event.wait()
+            await owner.aclose()
+
+        async def work(event: anyio.Event = event, spider: Spider = spider) -> None:
+            await InterruptedAt(number, spider.work(), event.set)  # noqa: B023 (now)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(close)
+            tasks.start_soon(work)
+            await spider.crawl.clock.pass_time(10_000)
+            is_closed = event.is_set()
+            event.set()
+        reported = [event.url for event in skipped(spider.crawl)]
+        assert sorted(spider.good + reported) == sorted(spider.found)
+        assert spider.crawl.gate.stats.under_way == 0
+        if not is_closed:
+            break
+    assert 20 < number < 1_000
+
+
+async def test_url_found_to_be_disallowed_after_closing_is_reported_once() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    schedule = crawl.gate.schedule([PRIVATE])
+    begin = crawl.gate._turns.begin
+
+    async def begin_late(claim: Claim) -> None:
+        await schedule.aclose()
+        await begin(claim)
+
+    crawl.gate._turns.begin = begin_late  # type: ignore[method-assign]
+    await crawl.run(0, partial(worker, crawl, schedule))
+
+    assert [(event.url, event.error) for event in skipped(crawl)] == [(PRIVATE, None)]
+
+
+async def test_urls_of_a_schedule_that_never_began_are_reported() -> None:
+    crawl = Crawl()
+    schedule = crawl.gate.schedule(PAGES)
+    schedule.add(PUBLIC)
+
+    await schedule.aclose()
+    await schedule.aclose()
+
+    assert [event.url for event in skipped(crawl)] == [PUBLIC]
+
+
+async def test_url_added_after_the_last_turn_is_reported() -> None:
+    crawl = Crawl()
+    schedule = crawl.gate.schedule()
+
+    await crawl.run(0, partial(worker, crawl, schedule))
+    schedule.add(PUBLIC)
+
+    assert [event.url for event in skipped(crawl)] == [PUBLIC]
+
+
+async def test_turn_cannot_be_entered_after_its_url_was_reported() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    schedule = crawl.gate.schedule(PAGES[:1])
+    _, turn = await anext(schedule)
+
+    await schedule.aclose()
+    with pytest.raises(TurnNotInTimeError, match="before its schedule was closed"):
+        await enter(crawl, PAGES[0], turn)
+
+    assert [event.url for event in skipped(crawl)] == PAGES[:1]
+
+
+async def test_cancelling_the_call_that_closes_a_schedule_loses_no_url() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    schedule = crawl.gate.schedule(PAGES)
+    await anext(schedule)
+
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await schedule.aclose()
+    await let_others_run()
+
+    assert sorted(event.url for event in skipped(crawl)) == PAGES
+
+
+async def test_url_from_the_frontier_that_arrives_after_closing_is_reported() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    frontier = Urls(crawl, *PAGES)
+    schedule = crawl.gate.schedule_hosts(["example.com"], frontier.next_url)
+
+    await crawl.run(0, partial(worker, crawl, schedule), schedule.aclose)
+
+    assert [event.url for event in skipped(crawl)] == PAGES[:1]
+    assert crawl.starts == []
+
+
+async def test_other_tasks_run_while_many_urls_are_reported() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    urls = [f"{ORIGIN}/{number}" for number in range(5_000)]
+    schedule = crawl.gate.schedule()
+    for url in urls:
+        schedule.add(url)
+    await anext(schedule)
+    counts: list[int] = []
+
+    async def watch() -> None:
+        while len(crawl.events) < len(urls):
+            counts.append(len(crawl.events))
+            await anyio.lowlevel.checkpoint()
+        counts.append(len(crawl.events))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch)
+        await crawl.gate.aclose()
+
+    assert max(after - before for before, after in pairwise(counts)) < 2_000
+    assert [event.url for event in skipped(crawl)] == urls
 
 
 # --- A frontier supplied by the caller ----------------------------------------------

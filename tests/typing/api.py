@@ -503,7 +503,7 @@ async def politeness(checker: RobotsChecker, ledger: Ledger) -> None:
                 assert_type((event.stated_delay, event.delay), tuple[float, float])
             case URLSkipped():
                 assert_type(event.ready_at, float | None)
-                raise event.error
+                assert_type(event.error, RobotsError | None)
             case HostBlocked() | HostSkipped():
                 assert_type((event.host, event.ready_at), tuple[str, float])
             case WindowFilled():

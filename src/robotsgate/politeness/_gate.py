@@ -250,7 +250,8 @@ class PolitenessGate:
         The gate skips URLs that robots.txt disallows, that have no origin with a
         robots.txt, or that would have to wait too long, and reports each one as a
         `URLSkipped` event. Callers waiting in `turn` go first. You can leave or cancel
-        the loop at any time.
+        the loop at any time. If the schedule or the gate is closed, all URLs still
+        waiting are reported, too.
 
         Args:
             urls: any iterable or async iterable, including an endless one. It is read

@@ -18,6 +18,9 @@ time set in its `HostQueue`. There, one worker is on watch: it waits until the f
 host is due, while the others just wait to be woken. A worker that gets a host wakes the
 next worker, which may then go on watch. This way, a host wakes only one worker, however
 many are waiting.
+
+When a schedule is over, however it ended, `Work.skip_all` reports each URL that still
+waits somewhere: in the frontier, with its host, or in a turn that nobody has entered.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
 from functools import partial
 from inspect import isawaitable
+from itertools import chain
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -42,13 +46,13 @@ from robotsgate.errors import (
 )
 from robotsgate.events import HostSkipped, URLSkipped, WindowFilled
 from robotsgate.politeness._host_queue import HostAtWork, HostQueue, State
-from robotsgate.politeness._host_record import SHORTEST_WAIT_FOR_PLACE
+from robotsgate.politeness._host_record import SHORTEST_WAIT_FOR_PLACE, TurnEnd
 from robotsgate.politeness._hosts import Claim
 from robotsgate.politeness._turns import Turn
 from robotsgate.urls._url import Origin, is_url_like
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     from robotsgate._clock import Clock
     from robotsgate._flights import Flights
@@ -126,12 +130,15 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
         return ScheduledTurn(turn.url, turn)
 
     async def aclose(self) -> None:
-        """Stop granting turns. Can be called more than once.
+        """Grant no more turns, and report each waiting URL as a `URLSkipped`.
 
-        Tasks waiting for a turn leave their loops.
+        Tasks waiting for a turn leave their loops, and the source is read no further.
+        Open turns may finish; a turn that no task has entered is taken back, and its
+        URL is reported, too. Can be called more than once.
         """
         self._work.close()
         await self._sources.end(self._work)
+        await self._work.skip_all()  # in case the schedule has never begun
 
     def __del__(self) -> None:
         """Stop reading the source, because no more turns can be taken."""
@@ -144,15 +151,14 @@ class URLSchedule(TurnSchedule):
     def add(self, url: str | URLLike) -> None:
         """Add `url` to the schedule without waiting.
 
-        This always works during a turn from the schedule, because a schedule does not
-        end until all of its turns have ended.
+        If the schedule is over, it reports `url` as a `URLSkipped`. A schedule that
+        nobody closes is not over until all of its turns have ended, so add a page's
+        links during the page's turn.
 
         Raises:
             TypeError: `url` is not a URL.
-            RuntimeError: the schedule is over or belongs to another thread.
+            RuntimeError: the schedule belongs to another thread.
         """
-        if self._work.is_over:
-            raise RuntimeError("expected a schedule that is still running")
         if get_ident() != self._thread:
             raise RuntimeError("expected a call from the thread that runs the schedule")
         if not is_url_like(url):
@@ -179,6 +185,9 @@ class URLQueues:
     def take(self, url: str | URLLike, /) -> None:
         """Add a URL to its host's queue, or skip it if it has no host."""
         work = self._work
+        if work.is_over:
+            work.skip(url)
+            return
         host = work.host_of(url)
         if host is None:
             return
@@ -198,9 +207,16 @@ class URLQueues:
 
     async def next_url(self, host: str) -> MaybeURL:
         """Return the URL for `host` that has waited the longest, or `None`."""
-        urls = self._urls.get(host)
-        if not urls:
-            return None
+        return self._take_first(host) if self._urls.get(host) else None
+
+    def take_all(self) -> Iterator[str | URLLike]:
+        """Remove and return all URLs, one at a time."""
+        for host in list(self._urls):
+            while host in self._urls:
+                yield self._take_first(host)
+
+    def _take_first(self, host: str) -> str | URLLike:
+        urls = self._urls[host]
         self._count -= 1
         url = urls.popleft()
         if not urls:
@@ -259,6 +275,9 @@ class AskedFrontier:
         self._work.offer(host)  # which may have other URLs
         return None
 
+    def take_all(self) -> Iterator[str | URLLike]:
+        return iter(())  # the caller keeps them
+
     def skip_late(self, host: str, seconds: float) -> None:
         """Report the host as dropped if it would have to wait too long."""
         if seconds > self._work.patience:
@@ -305,7 +324,7 @@ class Work:
         self._end: Exception | None = None  # set once the source is exhausted
         self._hosts: dict[str, HostAtWork] = {}
         self._busy = 0  # hosts that are not IDLE
-        self._open_turns = 0
+        self._open: set[Claim] = set()
         self._queue: HostQueue = HostQueue(self.clock)
         self._cold: deque[HostAtWork] = deque()
         self._ahead: set[HostAtWork] = set()
@@ -345,9 +364,8 @@ class Work:
             self.is_over = True
             self._end = self._end or RuntimeError("the source was cancelled")
             self._queue.wake_all()
-            while self._handed_out:
-                _, claim, _ = self._handed_out.popleft()
-                await self.turns.give_back(claim)
+            with anyio.CancelScope(shield=True):
+                await self.skip_all()
         return True  # pragma: no cover (it is cancelled first)
 
     async def _take_back(self) -> None:
@@ -362,7 +380,7 @@ class Work:
             if not claim.is_entered:
                 is_open = claim.on_over is not None
                 if is_open:
-                    claim.on_over = self._close_turn
+                    claim.on_over = partial(self._close_turn, claim)
                 await self.turns.give_back(claim)
                 if is_open:
                     self._end_turn(host)
@@ -383,10 +401,28 @@ class Work:
         self._end = StopAsyncIteration()
         self._queue.wake_all()
 
-    def skip(self, url: object, error: RobotsError) -> None:
+    def skip(self, url: object, error: RobotsError | None = None) -> None:
+        """Report that `url` gets no turn, because of `error` or the schedule's end."""
         self._room_event.set()
-        ready_at = _ready_at(error)
+        ready_at = self.clock.now() if error is None else _ready_at(error)
         self.listener.tell(URLSkipped(url=url, error=error, ready_at=ready_at))
+
+    async def skip_all(self) -> None:
+        """Skip all waiting URLs, including those whose turns nobody has entered."""
+        for claim in self._open.union(claim for _, claim, _ in self._handed_out):
+            if not claim.is_entered and claim.end is None:
+                claim.end = TurnEnd.UNUSED  # so nobody can enter it anymore
+                self.skip(claim.url)
+                await self.turns.give_back(claim)
+        telling = FairLoop(self.clock.monotonic)
+        for url in chain(self._take_held(), self.frontier.take_all()):
+            self.skip(url)
+            await telling.after_item()
+
+    def _take_held(self) -> Iterator[str | URLLike]:
+        for host in list(self._hosts.values()):
+            if host.url is not None:
+                yield self._take_url(host)
 
     def host_of(self, url: Any) -> str | None:  # noqa: ANN401 (of any source)
         """The name of the host of `url`; if it has none, skip `url` and return `None`.
@@ -484,11 +520,11 @@ class Work:
         self._look_again(host)
         self._forget_if_idle(host)
 
-    def _close_turn(self, host: HostAtWork | None = None) -> None:
+    def _close_turn(self, claim: Claim, host: HostAtWork | None = None) -> None:
         """Count a turn as closed, and end it for `host` if a host is given."""
         if host is not None:
             self._end_turn(host)
-        self._open_turns -= 1
+        self._open.discard(claim)
         if self._is_done():
             self._queue.wake()
 
@@ -544,10 +580,11 @@ class Work:
             self._rest(host, max(seconds, SHORTEST_WAIT_FOR_PLACE))
             return None
         except (DisallowedError, UnsupportedError) as error:
-            self.skip(self._take_url(host), error)
-            self._go_on(host)
+            if not self.is_over:  # otherwise, `skip_all` has reported it
+                self.skip(self._take_url(host), error)
+                self._go_on(host)
             return None
-        if self.is_over:  # it was closed in the meantime
+        if self.is_over:  # closed in the meantime
             await self.turns.give_back(claim)
             return None
         return self._given(host, claim)
@@ -555,17 +592,21 @@ class Work:
     async def _next_url(self, host: HostAtWork) -> MaybeURL:
         host.is_offered = False
         try:
-            host.url = await self.frontier.next_url(host.name)
+            url = await self.frontier.next_url(host.name)
         except Exception:
             self.close()
             raise
-        if host.url is not None:
+        if url is not None and self.is_over:  # closed in the meantime
+            self.skip(url)
+            return None
+        host.url = url
+        if url is not None:
             self.held += 1
         elif host.is_offered:
             self._make_ready(host)
         else:
             self._let_go(host)
-        return host.url
+        return url
 
     def _fetch_ahead(self, host: HostAtWork, origin: Origin) -> None:
         """Fetch the robots.txt of `origin` before `host` gets a turn."""
@@ -585,9 +626,9 @@ class Work:
     def _given(self, host: HostAtWork, claim: Claim) -> Turn:
         self._take_url(host)
         host.turns += 1
-        self._open_turns += 1
+        self._open.add(claim)
         claim.patience = math.inf  # in case it is entered too late
-        claim.on_over = partial(self._close_turn, host)
+        claim.on_over = partial(self._close_turn, claim, host)
         claim.call_soon = self.call_soon
         at = self.clock.monotonic() + _SECONDS_TO_ENTER
         self._handed_out.append((at, claim, host))
@@ -606,7 +647,7 @@ class Work:
             self._make_ready(host)
 
     def _is_done(self) -> bool:
-        return self._end is not None and not self._busy and not self._open_turns
+        return self._end is not None and not self._busy and not self._open
 
     def _tell_if_full(self) -> None:
         """Report an event if the source has to wait for resting hosts."""

@@ -94,7 +94,8 @@ class Turn:
 
         Raises:
             DisallowedError: robots.txt does not allow the agent to fetch the URL.
-            TurnNotInTimeError: the next turn would not start within `patience`.
+            TurnNotInTimeError: the next turn would not start within `patience`, or the
+                turn's schedule was closed before.
             InvalidURLError: the URL has no origin.
             UnsupportedError: the scheme is ftp, and the checker has a client.
             RuntimeError: the gate is closed, the turn was already used, or this turn
@@ -251,6 +252,11 @@ class Turns:
         """
         if claim.is_entered:
             raise RuntimeError("expected an unused turn, got one already entered")
+        if claim.end is not None:  # its schedule has reported the URL
+            raise TurnNotInTimeError(
+                "expected the turn to be entered before its schedule was closed",
+                ready_at=self.clock.now(),
+            )
         claim.is_entered = True
         claim.owner = owner
         try:
