@@ -20,7 +20,6 @@ PAGES: Pages = {
     "/diary/monday": "Secrets",
     "/today": (302, "/diary/monday"),
 }
-DOWN: Pages = {"/robots.txt": (503, "")}
 PATHS = ("/about", "/diary/monday", "/today")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import re
+import signal
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -12,15 +12,20 @@ from typing import TYPE_CHECKING
 import anyio
 import crawler
 import example_site
+import httpx
 import pytest
 import service
 from aiohttp.test_utils import TestClient, TestServer
 from rich.progress import Progress
 
-from robotsgate import PolitenessGate
+from robotsgate import PolitenessGate, RobotsChecker
+from robotsgate.events import URLSkipped
+from robotsgate.testing import FakeSite, ManualClock
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from robotsgate.events import GateEvent
 
 DELAYS = {
     "no crawl-delay": 0.2,
@@ -32,24 +37,27 @@ DELAYS = {
 }
 
 
-def test_crawler_visits_allowed_pages_and_prints_when_to_retry_a_dead_site(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with (
-        crawler.serving(crawler.DOWN) as other_site,
-        crawler.serving(crawler.pages(other_site)) as site,
-    ):
-        anyio.run(crawler.main, f"{site}/")
+@pytest.mark.anyio
+async def test_crawler_reports_waiting_urls_at_sigterm_and_ends() -> None:
+    web = FakeSite(clock=(clock := ManualClock()))
+    web.serve("https://shop.example", "")
+    web.serve_page("https://shop.example/", '<a href="/shoes">Shoes</a>')
+    events: list[GateEvent] = []
 
-    output = capsys.readouterr().out
-    assert sorted(re.findall("GET (.*) with (.*)", output)) == [
-        ("/", "200"),
-        ("/about", "200"),
-        ("/robots.txt", "200"),
-        ("/robots.txt", "503"),
-    ]
-    assert "disallowed by line 2 (Disallow: /diary," in output
-    assert re.search(rf"{other_site}/ .*\n    try it again at epoch second", output)
+    async with (
+        RobotsChecker(client=web, clock=clock) as checker,
+        PolitenessGate(checker, "ExampleBot", on_event=events.append) as gate,
+        httpx.AsyncClient(transport=web) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(crawler.crawl, gate, client, "https://shop.example/")
+        await clock.pass_time(1)
+        signal.raise_signal(signal.SIGTERM)
+
+    waiting = URLSkipped(
+        url="https://shop.example/shoes", error=None, ready_at=clock.now()
+    )
+    assert events == [waiting]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
+import crawler
 import pytest
 import respx
 from example_site import running
@@ -132,7 +134,7 @@ def _web() -> Iterator[None]:
         web.get("https://shop.example/robots.txt").respond(text=rules)
         web.get("https://museum.example/robots.txt").respond(404)
         web.get("https://down.example/robots.txt").respond(503)
-        page = '<a href="/basket">Basket</a> <a href="/shoes">Shoes</a>'
+        page = '<a href="/basket">Basket</a> <a href="/shoes">Shoes</a> <a href="//[">'
         web.get("https://shop.example/").respond(text=page)
         web.get(host="shop.example").respond(200)
         yield
@@ -146,6 +148,16 @@ def test_code_in_page_prints_what_the_page_shows(page: Path) -> None:
     if "from crawlee" in page.read_text(encoding="utf-8"):
         pytest.importorskip("crawlee", reason="crawlee is not installed")
     _run(page)
+
+
+@pytest.mark.usefixtures("_web")
+def test_crawler_prints_what_its_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    anyio.run(crawler.main, "https://shop.example/")
+
+    command = "$ python crawler.py https://shop.example/"
+    page = _ROOT / "docs/how-to/write-a-crawler.md"
+    shown = f"{command}\n{capsys.readouterr().out}```"
+    assert shown in page.read_text(encoding="utf-8")
 
 
 def test_tutorial_prints_and_logs_what_it_shows(
