@@ -39,7 +39,7 @@ async def crawl(
     tell: Callable[[int, str], object] = print,
 ) -> None:
     """Visit every page that is reachable from `start`, on the same hosts."""
-    schedule = gate.schedule(start)
+    schedule = gate.schedule(start, retries=3)
     seen = set(start)
     hosts = {urlsplit(url).netloc for url in start}
 

@@ -15,6 +15,7 @@ from robotsgate import (
     InvalidProductTokenError,
     InvalidURLError,
     Reason,
+    RetriesExhaustedError,
     RobotsError,
     Rule,
     StoreError,
@@ -51,6 +52,7 @@ ERRORS: list[RobotsError] = [
     FetchFailedError("the connection broke", kind=FailureKind.TRANSFER),
     DisallowedError(VERDICT),
     TurnNotInTimeError("expected a turn within 0 s", ready_at=1_800_000_000.0),
+    RetriesExhaustedError("https://e.com/ failed 2 times", cause="429"),
 ]
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from robotsgate.checking._lookups import CheckResult as CheckResult
     from robotsgate.errors import InvalidProductTokenError as InvalidProductTokenError
     from robotsgate.errors import InvalidURLError as InvalidURLError
+    from robotsgate.errors import RetriesExhaustedError as RetriesExhaustedError
     from robotsgate.errors import RobotsError as RobotsError
     from robotsgate.errors import StoreError as StoreError
     from robotsgate.errors import TurnNotInTimeError as TurnNotInTimeError
@@ -73,8 +74,8 @@ _NAMES = {
     "checking._checker": "RobotsChecker",
     "checking._lookups": "CheckResult",
     "errors": (
-        "InvalidProductTokenError InvalidURLError RobotsError StoreError"
-        " TurnNotInTimeError UnsupportedError"
+        "InvalidProductTokenError InvalidURLError RetriesExhaustedError"
+        " RobotsError StoreError TurnNotInTimeError UnsupportedError"
     ),
     "fetching._fetcher": "FetchFailedError FetchedResponse Fetcher",
     "fetching._httpx": "AsyncClientLike AsyncTransportLike",

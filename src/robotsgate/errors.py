@@ -7,7 +7,8 @@ RobotsError
 ├── StoreError
 ├── FetchFailedError          (fetching/_fetcher.py: raised by a Fetcher)
 ├── DisallowedError           (caching/_verdict.py: contains a Verdict)
-└── TurnNotInTimeError
+├── TurnNotInTimeError
+└── RetriesExhaustedError     (only in a `URLSkipped` event)
 
 A dead host, a malformed robots.txt or a refused connection leads to a `Verdict`, not to
 an exception.
@@ -22,6 +23,7 @@ from functools import partial
 __all__ = [
     "InvalidProductTokenError",
     "InvalidURLError",
+    "RetriesExhaustedError",
     "RobotsError",
     "StoreError",
     "TurnNotInTimeError",
@@ -93,3 +95,22 @@ class TurnNotInTimeError(RobotsError):
     def __reduce__(self) -> tuple[object, ...]:
         """Support pickling, for process pools."""
         return partial(type(self), ready_at=self.ready_at), self.args
+
+
+class RetriesExhaustedError(RobotsError):
+    """A URL in a schedule still failed after its last retry.
+
+    A schedule never raises this error; it reports the error in a `URLSkipped` event.
+
+    Attributes:
+        cause: the cause of the last failure, as in `HostBlocked`: the status, such as
+            "429"; the class name of an exception; or "failure".
+    """
+
+    def __init__(self, message: str, *, cause: str) -> None:
+        super().__init__(message)
+        self.cause: str = cause
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Support pickling, for process pools."""
+        return partial(type(self), cause=self.cause), self.args

@@ -159,8 +159,9 @@ class URLSkipped(Event):
             `TurnNotInTimeError`: the URL would have to wait too long.
             `InvalidURLError`: the URL has no origin, or is on a different host than
             the one that `next_url` was called for. `UnsupportedError`: the checker's
-            client cannot fetch the URL. `None`: the schedule ended before
-            the URL's turn, usually because it or the gate was closed.
+            client cannot fetch the URL. `RetriesExhaustedError`: the URL failed once
+            more often than `retries`. `None`: the schedule ended before the URL's turn,
+            usually because it or the gate was closed.
         ready_at: when to try again, in epoch seconds; `None` if that would not help.
     """
 

@@ -16,6 +16,7 @@ from robotsgate import (
     InvalidURLError,
     Origin,
     PolitenessGate,
+    RetriesExhaustedError,
     TurnNotInTimeError,
     UnsupportedError,
 )
@@ -216,6 +217,8 @@ async def test_loop_cancelled_at_any_point_loses_no_url() -> None:
     ({"window": 0}, ValueError),
     ({"patience": -1}, ValueError),
     ({"patience": "1"}, TypeError),
+    ({"retries": -1}, ValueError),
+    ({"retries": None}, TypeError),
 ])  # fmt: skip
 async def test_bad_schedule_argument_raises(
     arguments: dict[str, Any], error: type[Exception]
@@ -686,7 +689,7 @@ async def test_closed_schedule_reports_each_url_that_was_waiting_or_is_added() -
 
 
 class Spider:
-    """A crawl of pages that are disallowed, invalid, or link to another page.
+    """A crawl of pages that fail, are disallowed, invalid, or link to another page.
 
     Attributes:
         found: the URLs that the schedule has read or that were added.
@@ -700,7 +703,8 @@ class Spider:
         self.crawl.serve(crawl_delay=1)
         self.found: list[str] = []
         self.good: list[str] = []
-        self.schedule = self.crawl.gate.schedule(self.source(), window=5)
+        self.failures = {PAGES[0]: 1, PAGES[1]: 2}
+        self.schedule = self.crawl.gate.schedule(self.source(), window=5, retries=1)
 
     async def source(self) -> AsyncIterator[str]:
         for url in [*OTHER_PAGES[:2], "http://[bad", *PAGES, PRIVATE]:
@@ -712,6 +716,10 @@ class Spider:
         with suppress(TurnNotInTimeError):  # the schedule was closed
             async with turn:
                 await self.crawl.clock.wait(1)
+                if self.failures.get(url):
+                    self.failures[url] -= 1
+                    turn.report(status=503)
+                    return
                 self.good.append(url)
                 if url == PAGES[2]:
                     self.found.append(PUBLIC)
@@ -851,6 +859,91 @@ async def test_other_tasks_run_while_many_urls_are_reported() -> None:
 
     assert max(after - before for before, after in pairwise(counts)) < 2_000
     assert [event.url for event in skipped(crawl)] == urls
+
+
+# --- Retries ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("reports", "retries", "turns", "causes"), [
+    pytest.param([503, 200], 1, 2, [], id="a 503, then a good response"),
+    pytest.param([429, 503], 1, 2, ["503"], id="failures to the last retry"),
+    pytest.param([503, None, None], 2, 3, ["failure"], id="without a response"),
+    pytest.param([404], 1, 1, [], id="no incident"),
+    pytest.param([503], 0, 1, [], id="no retries"),
+])  # fmt: skip
+async def test_url_gets_more_turns_after_an_incident(
+    reports: list[int | None], retries: int, turns: int, causes: list[str]
+) -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    schedule = crawl.gate.schedule([PUBLIC], retries=retries)
+
+    async def work() -> None:
+        async for url, turn in schedule:
+            async with turn:
+                crawl.starts.append((crawl.seconds, str(url)))
+                status = reports[len(crawl.starts) - 1]
+                turn.report(status=status, failure=status is None)
+
+    await crawl.run(1_000, work)
+
+    assert [url for _, url in crawl.starts] == [PUBLIC] * turns
+    assert all(after - before >= 60 for before, after in pairwise(crawl.times))
+    errors = [event.error for event in skipped(crawl)]
+    assert all(isinstance(error, RetriesExhaustedError) for error in errors)
+    assert [getattr(error, "cause", "") for error in errors] == causes
+    assert not schedule._work._failures
+
+
+async def fail_each_time(crawl: Crawl, schedule: TurnSchedule) -> None:
+    async for url, turn in schedule:
+        async with turn:
+            crawl.starts.append((crawl.seconds, str(url)))
+            turn.report(status=503)
+
+
+async def test_exception_in_the_turn_is_the_cause() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    schedule = crawl.gate.schedule(["https://me:secret@example.com/"], retries=1)
+
+    async def work() -> None:
+        async for _, turn in schedule:
+            with suppress(ConnectionError):
+                async with turn:
+                    raise ConnectionResetError
+
+    await crawl.run(1_000, work)
+
+    (event,) = skipped(crawl)
+    assert str(event.error) == (
+        "https://example.com/ failed 2 times, most recently with ConnectionResetError"
+    )
+
+
+async def test_retry_that_would_exceed_the_patience_is_skipped() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    schedule = crawl.gate.schedule([PUBLIC], retries=1, patience=30)
+
+    await crawl.run(1_000, partial(fail_each_time, crawl, schedule))
+
+    (event,) = skipped(crawl)
+    assert isinstance(event.error, TurnNotInTimeError)
+    assert len(crawl.starts) == 1
+    assert not schedule._work._failures
+
+
+async def test_url_waiting_for_a_retry_is_reported_if_the_schedule_is_closed() -> None:
+    crawl = Crawl()
+    await crawl.warm_up()
+    schedule = crawl.gate.schedule(PAGES[:2], retries=9)
+
+    await crawl.run(1, partial(fail_each_time, crawl, schedule), schedule.aclose)
+
+    assert [url for _, url in crawl.starts] == PAGES[:1]
+    reported = [(event.url, event.error) for event in skipped(crawl)]
+    assert sorted(reported) == [(page, None) for page in PAGES[:2]]
 
 
 # --- A frontier supplied by the caller ----------------------------------------------

@@ -42,6 +42,7 @@ from robotsgate import (
     Policy,
     PolitenessGate,
     Reason,
+    RetriesExhaustedError,
     RobotsArchive,
     RobotsChecker,
     RobotsError,
@@ -504,6 +505,8 @@ async def politeness(checker: RobotsChecker, ledger: Ledger) -> None:
             case URLSkipped():
                 assert_type(event.ready_at, float | None)
                 assert_type(event.error, RobotsError | None)
+                if isinstance(event.error, RetriesExhaustedError):
+                    assert_type(event.error.cause, str)
             case HostBlocked() | HostSkipped():
                 assert_type((event.host, event.ready_at), tuple[str, float])
             case WindowFilled():
@@ -538,7 +541,7 @@ async def politeness(checker: RobotsChecker, ledger: Ledger) -> None:
             assert_type(error.ready_at, float)
         async for url, turn in gate.schedule(["https://e.com/"], window=10):
             assert_type((url, turn), tuple[str | URLLike, Turn])
-        async with aclosing(gate.schedule(patience=60)) as schedule:
+        async with aclosing(gate.schedule(patience=60, retries=2)) as schedule:
             assert_type(schedule, URLSchedule)
             schedule.add("https://e.com/")
             assert_type((await anext(schedule)).turn, Turn)

@@ -234,6 +234,7 @@ class PolitenessGate:
         *,
         window: int = 100_000,
         patience: float | None = None,
+        retries: int = 0,
     ) -> URLSchedule:
         """Iterate over URLs, getting each one as soon as its host is ready.
 
@@ -263,6 +264,9 @@ class PolitenessGate:
             patience: the longest wait in seconds, ≥ 0; `None` for no limit. URLs that
                 would have to wait longer are skipped; the wait includes the turns of
                 URLs already waiting for the same host.
+            retries: how many more turns a URL gets after a 429, a 503 or a failure,
+                each after the gate has backed off from the host, ≥ 0. If the last one
+                fails, too, the URL is skipped.
 
         Raises:
             TypeError: `urls` is a single URL, or not iterable; or another argument has
@@ -274,7 +278,8 @@ class PolitenessGate:
         """
         check_urls(urls, may_be_async=True)
         check_bound("window", window)
-        work = self._work(patience)
+        check_bound("retries", retries, lowest=0)
+        work = self._work(patience, retries=retries)
         queues = URLQueues(work, window=window)
         return URLSchedule(urls, queues, work, self._sources)
 
@@ -291,7 +296,7 @@ class PolitenessGate:
         """Like `schedule`, but for your own frontier, which may be on disk.
 
         You keep the URLs: when a host is ready, the schedule calls `next_url` with the
-        host's name.
+        host's name. So there are no `retries`: return the URL again.
 
         Args:
             hosts: the names of hosts that have URLs, as returned by `host_of`. The
@@ -319,10 +324,11 @@ class PolitenessGate:
         frontier = AskedFrontier(work, next_url, window=window)
         return TurnSchedule(hosts, frontier, work, self._sources)
 
-    def _work(self, patience: float | None) -> Work:
-        if patience is not None:
-            _check_seconds("patience", patience, is_finite=False)
-        work = Work(self._turns, patience=math.inf if patience is None else patience)
+    def _work(self, patience: float | None, *, retries: int = 0) -> Work:
+        if patience is None:
+            patience = math.inf
+        _check_seconds("patience", patience, is_finite=False)
+        work = Work(self._turns, patience=patience, retries=retries)
         self._works.add(work)
         return work
 

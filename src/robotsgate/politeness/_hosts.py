@@ -196,8 +196,8 @@ class Claim:
         is_entered: whether a task or thread has entered the turn.
         owner: the task or thread that entered the turn; `None` before that and after
             `Turn.leave_task`.
-        end: how the turn ended, as reported; `None` if nothing was reported.
-            Set before the turn is entered if its schedule is over.
+        end: how the turn ended, so far only as reported; `None` if nothing was
+            reported. Set before the turn is entered if its schedule is over.
         cause: the cause of an incident, as in `HostBlocked`.
         retry_after: the reported Retry-After, in seconds; `None` if there is none.
         standing: the state of the origin after a fetch for this turn, if there was one.

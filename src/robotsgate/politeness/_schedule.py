@@ -40,6 +40,7 @@ from robotsgate._flights import FairLoop
 from robotsgate.caching._verdict import DisallowedError, Effect, Reason
 from robotsgate.errors import (
     InvalidURLError,
+    RetriesExhaustedError,
     RobotsError,
     TurnNotInTimeError,
     UnsupportedError,
@@ -49,7 +50,7 @@ from robotsgate.politeness._host_queue import HostAtWork, HostQueue, State
 from robotsgate.politeness._host_record import SHORTEST_WAIT_FOR_PLACE, TurnEnd
 from robotsgate.politeness._hosts import Claim
 from robotsgate.politeness._turns import Turn
-from robotsgate.urls._url import Origin, is_url_like
+from robotsgate.urls._url import Origin, is_url_like, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -313,7 +314,7 @@ class Work:
     frontier: URLQueues | AskedFrontier
     call_soon: Callable[[Callable[[], object]], object]
 
-    def __init__(self, turns: Turns, *, patience: float) -> None:
+    def __init__(self, turns: Turns, *, patience: float, retries: int = 0) -> None:
         self.is_over: bool = False
         self.turns = turns
         self.hosts: Hosts = turns.hosts
@@ -321,6 +322,8 @@ class Work:
         self.clock: Clock = turns.clock
         self.patience = patience
         self.held: int = 0
+        self._retries = retries
+        self._failures: dict[str, int] = {}  # of each URL that is tried again
         self._end: Exception | None = None  # set once the source is exhausted
         self._hosts: dict[str, HostAtWork] = {}
         self._busy = 0  # hosts that are not IDLE
@@ -404,6 +407,7 @@ class Work:
     def skip(self, url: object, error: RobotsError | None = None) -> None:
         """Report that `url` gets no turn, because of `error` or the schedule's end."""
         self._room_event.set()
+        self._failures.pop(str(url), None)
         ready_at = self.clock.now() if error is None else _ready_at(error)
         self.listener.tell(URLSkipped(url=url, error=error, ready_at=ready_at))
 
@@ -522,11 +526,29 @@ class Work:
 
     def _close_turn(self, claim: Claim, host: HostAtWork | None = None) -> None:
         """Count a turn as closed, and end it for `host` if a host is given."""
+        if self._retries:
+            self._retry(claim)
         if host is not None:
             self._end_turn(host)
         self._open.discard(claim)
         if self._is_done():
             self._queue.wake()
+
+    def _retry(self, claim: Claim) -> None:
+        """After an incident, queue the URL again unless it has failed too often."""
+        url = claim.url
+        failures = self._failures.pop(str(url), 0) + 1
+        if claim.end is None or not claim.end.is_incident:
+            return
+        if failures > self._retries:
+            message = (
+                f"{shown_url(url)} failed {failures} times, most recently with"
+                f" {claim.cause}"
+            )
+            self.skip(url, RetriesExhaustedError(message, cause=claim.cause))
+            return
+        self._failures[str(url)] = failures
+        self.frontier.take(url)
 
     async def next_turn(self) -> Turn:
         """Wait for the next turn.
