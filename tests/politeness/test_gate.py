@@ -596,6 +596,20 @@ async def test_task_cannot_wait_for_its_own_turn() -> None:
     assert crawl.gate.status(PUBLIC).waiting == 0
 
 
+async def test_turn_may_outlive_its_task() -> None:
+    """A later task with the same id used to get an error about a deadlock."""
+    crawl = Crawl(default_delay=0.0)
+    await crawl.checker.can_fetch(AGENT, OTHER_PAGE)
+    first = crawl.gate.turn(OTHER_PAGE)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(first.__aenter__)
+
+    end = partial(first.__aexit__, None, None, None)
+    await crawl.run(10, *[partial(crawl.visit, OTHER_PAGE)] * 20, end)
+
+    assert (crawl.errors, len(crawl.starts)) == ([], 20)
+
+
 async def test_task_cannot_wait_for_its_own_turn_after_an_incident() -> None:
     """It used to wait for `max_turn_seconds`."""
     crawl = Crawl(max_concurrent_per_host=2, default_delay=1.0)

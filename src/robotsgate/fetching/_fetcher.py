@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import anyio
 
-from robotsgate._flights import is_no_thread, task_id
+from robotsgate._flights import current_task, is_no_thread
 from robotsgate.caching._hops import is_public
 from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.errors import InvalidURLError, RobotsError
@@ -222,7 +222,7 @@ class OwnFetch:
     deadline: float  # of the whole fetch, by the event loop's clock
     origin: Origin  # of the current GET
     has_left_origin: bool = False  # ever, after which the client's headers are not sent
-    task_id: int = 0
+    task: object = None
     hop: str = ""  # the URL of the current GET; empty once the fetch is over
 
     def queue_timeout(self) -> float:
@@ -267,7 +267,7 @@ def is_own_request(url: str) -> bool:
     if fetch is None or not fetch.hop:
         return False
     with suppress(RuntimeError):  # in a thread
-        if fetch.task_id == task_id():
+        if fetch.task is current_task():
             return True
     return _as_asked(url) == _as_asked(fetch.hop)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from robotsgate._flights import DaemonThreads, task_id
+from robotsgate._flights import DaemonThreads, current_task
 from robotsgate.caching._hops import (
     ACCEPT_ENCODING,
     FetchGuard,
@@ -119,7 +119,7 @@ class RobotsTxtFetcher:
             threads=self._threads,
             deadline=anyio.current_time() + self._policy.fetch_deadline,
             origin=origin,
-            task_id=task_id(),
+            task=current_task(),
         )
         token = own_fetch.set(fetch)
         try:

@@ -229,6 +229,7 @@ class Claim:
 
     def close(self) -> None:
         """Call `on_over`, because the turn has ended or can no longer start."""
+        self.owner = None  # a task that fails would keep itself alive
         on_over, self.on_over = self.on_over, None
         if on_over is not None:
             on_over()

@@ -34,7 +34,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Self, cast
 
-from robotsgate._flights import Flights, task_id
+from robotsgate._flights import Flights, current_task
 from robotsgate.caching._freshness import ASK_FOR_LESS
 from robotsgate.caching._outcome import FailureKind, access_result, judge
 from robotsgate.caching._policy import AccessResult
@@ -101,7 +101,7 @@ class Turn:
             RuntimeError: the gate is closed, the turn was already used, or this turn
                 would have to wait for another one held by the same task.
         """
-        await self._turns.enter(self._claim, task_id())
+        await self._turns.enter(self._claim, current_task())
         return self
 
     async def __aexit__(self, _kind: object, error: object, _traceback: object) -> None:
@@ -335,7 +335,7 @@ class Turns:
     def _check_waits_for_others(self, claim: Claim) -> None:
         """Refuse to wait if the claim's owner already holds all turns for the host."""
         host = claim.host
-        own = sum(turn.owner == claim.owner for turn in self.under_way.get(host, ()))
+        own = sum(turn.owner is claim.owner for turn in self.under_way.get(host, ()))
         is_probing = own > 0 and self.queues.status(host).state is HostState.PROBING
         if is_probing or own >= self.hosts.pace(host).max_at_once:
             raise RuntimeError(
