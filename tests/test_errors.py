@@ -19,6 +19,7 @@ from robotsgate import (
     RobotsError,
     Rule,
     StoreError,
+    TurnDeadlockError,
     TurnNotInTimeError,
     UnsupportedError,
     Verdict,
@@ -51,6 +52,7 @@ ERRORS: list[RobotsError] = [
     StoreError("expected a store, got 7"),
     FetchFailedError("the connection broke", kind=FailureKind.TRANSFER),
     DisallowedError(VERDICT),
+    TurnDeadlockError("expected the turn to end"),
     TurnNotInTimeError("expected a turn within 0 s", ready_at=1_800_000_000.0),
     RetriesExhaustedError("https://e.com/ failed 2 times", cause="429"),
 ]

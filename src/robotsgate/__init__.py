@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from robotsgate.errors import RetriesExhaustedError as RetriesExhaustedError
     from robotsgate.errors import RobotsError as RobotsError
     from robotsgate.errors import StoreError as StoreError
+    from robotsgate.errors import TurnDeadlockError as TurnDeadlockError
     from robotsgate.errors import TurnNotInTimeError as TurnNotInTimeError
     from robotsgate.errors import UnsupportedError as UnsupportedError
     from robotsgate.fetching._fetcher import FetchedResponse as FetchedResponse
@@ -75,7 +76,8 @@ _NAMES = {
     "checking._lookups": "CheckResult",
     "errors": (
         "InvalidProductTokenError InvalidURLError RetriesExhaustedError"
-        " RobotsError StoreError TurnNotInTimeError UnsupportedError"
+        " RobotsError StoreError TurnDeadlockError TurnNotInTimeError"
+        " UnsupportedError"
     ),
     "fetching._fetcher": "FetchFailedError FetchedResponse Fetcher",
     "fetching._httpx": "AsyncClientLike AsyncTransportLike",

@@ -7,6 +7,7 @@ RobotsError
 ├── StoreError
 ├── FetchFailedError          (fetching/_fetcher.py: raised by a Fetcher)
 ├── DisallowedError           (caching/_verdict.py: contains a Verdict)
+├── TurnDeadlockError         (also a RuntimeError)
 ├── TurnNotInTimeError
 └── RetriesExhaustedError     (only in a `URLSkipped` event)
 
@@ -26,6 +27,7 @@ __all__ = [
     "RetriesExhaustedError",
     "RobotsError",
     "StoreError",
+    "TurnDeadlockError",
     "TurnNotInTimeError",
     "UnsupportedError",
 ]
@@ -78,6 +80,14 @@ class StoreError(RobotsError):
 
     A checker raises this only if its `store` argument is not a store or cannot be
     opened. If a store fails later, the checker continues without it.
+    """
+
+
+class TurnDeadlockError(RobotsError, RuntimeError):
+    """A task or thread would have waited for its own turn to end.
+
+    For example, it requests a second page from a host before it has released the
+    response to the first one.
     """
 
 

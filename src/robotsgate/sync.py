@@ -477,8 +477,9 @@ class Turn:
             TurnNotInTimeError: the next turn would not start within `patience`.
             InvalidURLError: the URL has no origin.
             UnsupportedError: the scheme is ftp, and the checker has a client.
-            RuntimeError: the gate is closed, the turn was already used, or the thread
-                itself holds the turn that this one would wait for.
+            TurnDeadlockError: the thread itself holds the turn that this one would wait
+                for.
+            RuntimeError: the gate is closed, or the turn was already used.
         """
         portal = self._loop.portal
         entry = _Entry(self._turn)

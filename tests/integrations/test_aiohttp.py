@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 from unittest.mock import ANY
 
@@ -11,7 +12,7 @@ import anyio
 import httpx
 import pytest
 
-from robotsgate import PolitenessGate, RobotsChecker
+from robotsgate import PolitenessGate, RobotsChecker, TurnDeadlockError
 from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.integrations.aiohttp import AiohttpFetcher, robots_middleware
 from robotsgate.testing import ManualClock
@@ -19,16 +20,20 @@ from tests.checking.builders import let_others_run
 from tests.fetching.fetches import RULES, USER_AGENT, Followed, fetched
 from tests.integrations.gated import aiohttp_session
 from tests.servers.answers import Raw, Reply, Routes, chunked, endless
+from tests.servers.loopback import Connection
 from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
-    from tests.servers.loopback import Answer, Connection, LoopbackServer, Request
+    from tests.servers.loopback import Answer, LoopbackServer, Request
 
     Serve = Callable[..., LoopbackServer]
 
 pytestmark = pytest.mark.anyio
+
+HALF = Raw(b"HTTP/1.1 500 OK\r\nContent-Length: 99\r\n\r\nhalf", Connection.hang)
 
 
 @pytest.fixture
@@ -210,3 +215,33 @@ async def test_get_resent_by_aiohttp_waits_for_its_own_turn(serve: Serve) -> Non
     assert before == ["/robots.txt", "/other", "/page"]
     assert server.targets == [*before, "/page"]
     assert (gate.stats.turns, gate.stats.incidents) == (3, 1)
+
+
+@cases("answer outcome turns", {
+    "body is there": (Reply(status=500, body=b"sorry"), nullcontext(), 2),
+    "body is not": (HALF, pytest.raises(TurnDeadlockError, match="/page"), 1),
+})  # fmt: skip
+async def test_retry_without_a_release_gets_a_turn_if_the(
+    serve: Serve, answer: Answer, outcome: AbstractContextManager[object], turns: int
+) -> None:
+    """Like the retry middlewares in aiohttp's own examples (aiohttp#10976)."""
+
+    async def send_twice(
+        request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        response = await handler(request)
+        assert response.status == 500
+        return await handler(request)
+
+    server = serve(Routes({"/page": answer}))
+    async with (
+        RobotsChecker(user_agent=USER_AGENT) as checker,
+        PolitenessGate(checker, USER_AGENT, default_delay=0) as gate,
+        aiohttp.ClientSession(
+            middlewares=(send_twice, robots_middleware(checker, USER_AGENT, gate=gate))
+        ) as session,
+    ):
+        with outcome:
+            await session.get(f"{server.url}/page")
+
+    assert server.targets.count("/page") == gate.stats.turns == turns

@@ -13,7 +13,7 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPResponse
 
-from robotsgate import DisallowedError, sync
+from robotsgate import DisallowedError, TurnDeadlockError, sync
 from robotsgate.integrations.requests import RobotsAdapter
 from tests.checking.builders import AGENT, RULES
 from tests.fetching.fetches import PATIENCE_SECONDS
@@ -143,7 +143,7 @@ def test_turn_stays_open_while_the_body_is_only_partly_read(
     response = session.get(f"{server.url}/page", stream=True)
     for _ in response.iter_content(1):
         break
-    with pytest.raises(RuntimeError, match="that would be a deadlock"):
+    with pytest.raises(TurnDeadlockError):
         session.get(f"{server.url}/other")
 
     assert response.content == b"ne\ntwo"

@@ -20,6 +20,7 @@ from robotsgate import (
     Origin,
     Policy,
     Reason,
+    TurnDeadlockError,
     TurnNotInTimeError,
     UnsupportedError,
 )
@@ -588,7 +589,7 @@ async def test_task_cannot_wait_for_its_own_turn() -> None:
     await crawl.warm_up()
 
     async with crawl.gate.turn(PUBLIC):
-        with pytest.raises(RuntimeError, match="that would be a deadlock"):
+        with pytest.raises(TurnDeadlockError, match=f"turn of '{PUBLIC}'"):
             await crawl.visit()
         with pytest.raises(TurnNotInTimeError):
             await crawl.visit(patience=0)
@@ -622,7 +623,7 @@ async def test_task_cannot_wait_for_its_own_turn_after_an_incident() -> None:
     visit = partial(crawl.visit, OTHER_PAGE, status=429, retry_after="5")
     await crawl.run(1_000, visit_twice, visit)
 
-    assert [type(error) for error in crawl.errors] == [RuntimeError]
+    assert [type(error) for error in crawl.errors] == [TurnDeadlockError]
 
 
 async def test_end_of_a_turn_wakes_the_next_if_there_is_no_delay() -> None:

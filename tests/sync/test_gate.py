@@ -18,7 +18,13 @@ import pytest
 import requests
 
 import robotsgate
-from robotsgate import DisallowedError, SystemClock, TurnNotInTimeError, sync
+from robotsgate import (
+    DisallowedError,
+    SystemClock,
+    TurnDeadlockError,
+    TurnNotInTimeError,
+    sync,
+)
 from robotsgate.events import HostBlocked
 from robotsgate.politeness import LocalLedger
 from robotsgate.testing import FakeSite, ManualClock
@@ -187,7 +193,7 @@ def test_exception_raised_in_a_turn_may_be_a_report(crawl: Crawl) -> None:
 def test_thread_cannot_wait_for_itself(crawl: Crawl) -> None:
     """Each call is a separate task in the event loop, so it used to wait forever."""
     with crawl.gate.turn(PUBLIC):
-        with pytest.raises(RuntimeError, match="that would be a deadlock"):
+        with pytest.raises(TurnDeadlockError):
             crawl.visit()
         crawl.visit(OTHER_ORIGIN)
 

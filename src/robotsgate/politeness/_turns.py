@@ -40,7 +40,7 @@ from robotsgate.caching._outcome import FailureKind, access_result, judge
 from robotsgate.caching._policy import AccessResult
 from robotsgate.caching._question import Question
 from robotsgate.caching._verdict import DisallowedError
-from robotsgate.errors import TurnNotInTimeError
+from robotsgate.errors import TurnDeadlockError, TurnNotInTimeError
 from robotsgate.politeness._host_record import NEVER, HostState, TurnEnd
 from robotsgate.politeness._hosts import Claim, Queues
 from robotsgate.politeness._turn_end import (
@@ -50,7 +50,7 @@ from robotsgate.politeness._turn_end import (
     report_of_error,
     retry_after_in,
 )
-from robotsgate.urls._url import Origin
+from robotsgate.urls._url import Origin, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -98,8 +98,9 @@ class Turn:
                 turn's schedule was closed before.
             InvalidURLError: the URL has no origin.
             UnsupportedError: the scheme is ftp, and the checker has a client.
-            RuntimeError: the gate is closed, the turn was already used, or this turn
-                would have to wait for another one held by the same task.
+            TurnDeadlockError: the turn would have to wait for another one that the same
+                task holds.
+            RuntimeError: the gate is closed, or the turn was already used.
         """
         await self._turns.enter(self._claim, current_task())
         return self
@@ -335,12 +336,14 @@ class Turns:
     def _check_waits_for_others(self, claim: Claim) -> None:
         """Refuse to wait if the claim's owner already holds all turns for the host."""
         host = claim.host
-        own = sum(turn.owner is claim.owner for turn in self.under_way.get(host, ()))
+        turns = self.under_way.get(host, [])
+        own = sum(turn.owner is claim.owner for turn in turns)
         is_probing = own > 0 and self.queues.status(host).state is HostState.PROBING
         if is_probing or own >= self.hosts.pace(host).max_at_once:
-            raise RuntimeError(
-                f"expected the turn for {host!r} to end before its task or thread"
-                " requests another one, because that would be a deadlock"
+            raise TurnDeadlockError(
+                f"expected the turn of {shown_url(turns[0].url)!r} to end before its"
+                f" task or thread requests another one for {host!r}, because that would"
+                " be a deadlock"
             )
 
     def _drop_overdue(self, host: str, count: int) -> None:
