@@ -554,10 +554,12 @@ async def test_turn_cancelled_at_any_point_leaves_nothing_behind(
     assert 2 < number < 99
 
 
-async def test_turn_that_is_never_closed_ends_when_overdue() -> None:
+async def test_turn_that_is_never_closed_ends_when_overdue(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     crawl = Crawl(max_turn_seconds=60)
     await crawl.warm_up()
-    leaked = crawl.gate.turn(PUBLIC)
+    leaked = crawl.gate.turn("https://name:secret@example.com/")
     await leaked.__aenter__()
 
     await crawl.run(100, crawl.visit)
@@ -565,6 +567,9 @@ async def test_turn_that_is_never_closed_ends_when_overdue() -> None:
     assert crawl.times == [3_600 + 60 + DELAY]
     stats = crawl.gate.stats
     assert (stats.overdue, stats.under_way) == (1, 0)
+    assert caplog.messages[-1] == (
+        f"after 60 s, open turns for {HOST} no longer count (1): https://example.com/"
+    )
     await leaked.__aexit__(None, None, None)
     assert crawl.gate.status(PUBLIC).ready_at == crawl.clock.now() + DELAY
 
@@ -595,6 +600,39 @@ async def test_task_cannot_wait_for_its_own_turn() -> None:
             await crawl.visit(patience=0)
 
     assert crawl.gate.status(PUBLIC).waiting == 0
+
+
+@cases("max_at_once visits waits", {
+    "a long turn": (1, [100, 0, 0], [(1, 30, 0)]),
+    "two long turns": (2, [100, 70, 0, 0], [(2, 30, 0)]),
+    "a long turn that leaves room": (2, [200, 25, 25, 25, 25], []),
+    "many short turns": (1, [25, 25, 25, 25], []),
+    "another turn after an incident": (2, [100, 429, 0, 0], [(2, 61, 0)]),
+    "no turn after an incident": (2, [429, 0], []),
+})  # fmt: skip
+async def test_first_in_the_queue_tells_once_that_it_waits_for(
+    caplog: pytest.LogCaptureFixture,
+    max_at_once: int,
+    visits: list[int],
+    waits: list[tuple[int, int, int]],
+) -> None:
+    """Each visit takes as many seconds as given, or ends at once with a 429."""
+    crawl = Crawl(max_concurrent_per_host=max_at_once, default_delay=0.0)
+    await crawl.checker.can_fetch(AGENT, OTHER_PAGE)
+    urls = [f"{OTHER_PAGE}/{number}" for number in range(len(visits))]
+
+    await crawl.run(1_000, *[
+        partial(crawl.visit, url, status=429)
+        if seconds == 429
+        else partial(crawl.visit, url, seconds=seconds)
+        for url, seconds in zip(urls, visits, strict=True)
+    ])  # fmt: skip
+
+    assert [text for text in caplog.messages if "waiting" in text] == [
+        f"{urls[waiting]} is still waiting after {seconds} s, because the turn of"
+        f" {urls[held]} is open"
+        for waiting, seconds, held in waits
+    ]
 
 
 async def test_turn_may_outlive_its_task() -> None:

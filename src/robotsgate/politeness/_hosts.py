@@ -190,6 +190,8 @@ class Claim:
         host: the host that the caller is waiting for.
         order: the sort key in the host's queue: robots.txt before pages, then in order
             of arrival.
+        waits_since: when the caller began to wait, by `Clock.monotonic`; infinite once
+            a long wait has been logged.
         event: wakes the caller; `None` before the first wait.
         grant: the grant from the ledger; `None` unless the turn is open.
         began_at: when the turn started, by `Clock.monotonic`.
@@ -209,6 +211,7 @@ class Claim:
     patience: float = math.inf
     is_robots_txt: bool = False
     deadline: float = math.inf
+    waits_since: float = math.inf
     host: str = ""
     order: tuple[bool, int] = (False, 0)
     event: anyio.Event | None = None
@@ -301,9 +304,12 @@ class Queues:
         self._wake_first(claim.host)
 
     async def wait(
-        self, claim: Claim, *, before_wait: Callable[[Claim], None] | None = None
+        self, claim: Claim, *, before_wait: Callable[[Claim], float] | None = None
     ) -> None:
         """Wait until the host of `claim` is ready, and set its grant.
+
+        `before_wait` returns how long the first one in the queue may wait before the
+        next call, in seconds.
 
         Raises:
             TurnNotInTimeError: the turn would start after the deadline, or the gate is
@@ -311,7 +317,8 @@ class Queues:
         """
         while not self.is_closed:
             least, longest = 0.0, math.inf
-            if self._queues[claim.host][0] is claim:
+            is_first = self._queues[claim.host][0] is claim
+            if is_first:
                 least = longest = await self._try(claim)
                 if claim.grant is not None:
                     return
@@ -321,7 +328,8 @@ class Queues:
             if left <= 0 or least > left:
                 raise self.not_in_time(claim.host, least)
             if before_wait is not None:
-                before_wait(claim)
+                seconds = before_wait(claim)
+                longest = min(longest, seconds) if is_first else longest
             claim.event = anyio.Event()
             await self._clock.wait(min(longest, left), event=claim.event)
         raise self.not_in_time(claim.host, 0.0)

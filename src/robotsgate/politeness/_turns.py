@@ -29,6 +29,8 @@ the turn end, but the fetch continues, because it belongs to the checker.
 
 from __future__ import annotations
 
+import logging
+import math
 from collections import Counter
 from contextlib import suppress
 from functools import partial
@@ -68,8 +70,13 @@ if TYPE_CHECKING:
 
     _Then = Callable[[Standing | None], object]
 
+_LOGGER = logging.getLogger("robotsgate.politeness")
+
 # A fraction of the origins that a checker keeps in memory by default.
 _MOST_HOSTS_AHEAD = 2_000
+
+# Longer than most pages take, but much shorter than the default `max_turn_seconds`.
+_LONG_WAIT_SECONDS = 30.0
 
 
 class Turn:
@@ -273,6 +280,7 @@ class Turns:
         self.check_open()
         asked_at = self.clock.monotonic()
         claim.deadline = asked_at + claim.patience
+        claim.waits_since = asked_at
         try:
             await self._begin(claim)
         except DisallowedError:
@@ -329,28 +337,59 @@ class Turns:
     async def _wait(self, claim: Claim, origin: str, rules: StandingFor) -> None:
         """Start a turn once it is first in the queue and the host is ready."""
         self.hosts.learn(claim.host, origin, rules)
-        await self.queues.wait(claim, before_wait=self._check_waits_for_others)
+        await self.queues.wait(claim, before_wait=self._longest_wait)
         claim.began_at = self.clock.monotonic()
         self.under_way.setdefault(claim.host, []).append(claim)
 
-    def _check_waits_for_others(self, claim: Claim) -> None:
-        """Refuse to wait if the claim's owner already holds all turns for the host."""
+    def _longest_wait(self, claim: Claim) -> float:
+        """How long `claim` may wait before this is called again, in seconds.
+
+        Logs a long wait for turns of this process.
+
+        Raises:
+            TurnDeadlockError: the claim's owner itself holds all turns for the host.
+        """
         host = claim.host
-        turns = self.under_way.get(host, [])
-        own = sum(turn.owner is claim.owner for turn in turns)
-        is_probing = own > 0 and self.queues.status(host).state is HostState.PROBING
-        if is_probing or own >= self.hosts.pace(host).max_at_once:
+        turns = self.under_way.get(host)
+        if not turns:
+            return math.inf
+        is_probing = self.queues.status(host).state is HostState.PROBING
+        most = 1 if is_probing else self.hosts.pace(host).max_at_once
+        if len(turns) < most:
+            return math.inf
+        if sum(turn.owner is claim.owner for turn in turns) >= most:
             raise TurnDeadlockError(
                 f"expected the turn of {shown_url(turns[0].url)!r} to end before its"
                 f" task or thread requests another one for {host!r}, because that would"
                 " be a deadlock"
             )
+        since = max(claim.waits_since, turns[-1].began_at)
+        seconds = since + _LONG_WAIT_SECONDS - self.clock.monotonic()
+        if seconds > 0:
+            return seconds
+        claim.waits_since = math.inf  # it is logged once
+        _LOGGER.warning(
+            "%s is still waiting after %.0f s, because the turn of %s is open",
+            shown_url(claim.url),
+            _LONG_WAIT_SECONDS - seconds,
+            shown_url(turns[0].url),
+        )
+        return math.inf
 
     def _drop_overdue(self, host: str, count: int) -> None:
         """Count and drop overdue turns for `host`, `count` of which have just ended."""
         self.counts["overdue"] += count
-        began_before = self.clock.monotonic() - self.hosts.usual.max_turn_seconds
+        seconds = self.hosts.usual.max_turn_seconds
+        began_before = self.clock.monotonic() - seconds
         claims = self.under_way.pop(host, [])
+        late = [shown_url(turn.url) for turn in claims if turn.began_at <= began_before]
+        _LOGGER.warning(
+            "after %g s, open turns for %s no longer count (%d): %s",
+            seconds,
+            host,
+            count,
+            " ".join(late) or "not of this gate",
+        )
         claims = [claim for claim in claims if claim.began_at > began_before]
         if claims:
             self.under_way[host] = claims
