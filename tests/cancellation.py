@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
+
+
+WAYS = ["scope", "task"]
+"""How to cancel: an anyio scope, or an asyncio task, whose `cancel` passes shields."""
+
+each_way = pytest.mark.parametrize(
+    ("anyio_backend", "way"),
+    [*(("asyncio", way) for way in WAYS), ("trio", "scope")],
+)
 
 
 class InterruptedAt:
@@ -38,12 +49,24 @@ class InterruptedAt:
                 error = thrown
 
 
-async def cancelled_at(number: int, work: Callable[[], Awaitable[object]]) -> bool:
+async def cancelled_at(
+    number: int, work: Callable[[], Awaitable[object]], *, way: str
+) -> bool:
     """Run `work`, and cancel it when it suspends for the `number`-th time.
 
     Returns:
         Whether it was cancelled, rather than finishing before.
     """
-    with anyio.CancelScope() as scope:
-        await InterruptedAt(number, work(), scope.cancel)
-    return scope.cancelled_caught
+    if way == "scope":
+        with anyio.CancelScope() as scope:
+            await InterruptedAt(number, work(), scope.cancel)
+        return scope.cancelled_caught
+
+    async def run() -> None:
+        await InterruptedAt(number, work(), task.cancel)
+
+    task = asyncio.create_task(run())
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()  # or its exception
+    return task.cancelled()

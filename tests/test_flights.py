@@ -10,7 +10,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from robotsgate._flights import Flights, Threads, in_thread
+from robotsgate._flights import Flights, Threads, finish, in_thread
+from tests.cancellation import cancelled_at, each_way
 from tests.checking.builders import let_others_run
 
 pytestmark = pytest.mark.anyio
@@ -313,6 +314,49 @@ async def test_error_without_a_waiting_caller_is_logged(
     (record,) = caplog.records
     assert record.getMessage() == "key failed, and no caller was waiting for it"
     assert record.exc_info is not None
+
+
+@each_way
+@pytest.mark.parametrize("number", [1, 2])
+async def test_caller_is_cancelled_only_after_its_work(way: str, number: int) -> None:
+    steps = []
+
+    async def work() -> str:
+        for step in range(3):
+            await anyio.lowlevel.checkpoint()
+            steps.append(step)
+        return "result"
+
+    async def call() -> None:
+        assert await finish(work) == "result"
+        await anyio.lowlevel.checkpoint()
+
+    assert await cancelled_at(number, call, way=way)
+    assert steps == [0, 1, 2]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_caller_may_be_cancelled_several_times_during_its_work() -> None:
+    work = Work("result")
+    task = asyncio.create_task(finish(work))
+    for _ in range(3):
+        await let_others_run()
+        task.cancel()
+    await let_others_run()
+    assert not task.done()
+
+    work.gate.set()
+    await asyncio.wait([task])
+
+    assert (task.cancelled(), work.ended) == (True, 1)
+
+
+async def test_error_of_finished_work_is_raised() -> None:
+    work = Work(ValueError("a mistake"))
+    work.gate.set()
+
+    with pytest.raises(ValueError, match="a mistake"):
+        await finish(work)
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

@@ -10,7 +10,8 @@ even if everyone has got off on the way.
 
 Each flight is an event-loop task. A task group would tie its owner to a single task,
 which breaks generator fixtures and owners that are closed in the order they were
-opened. No other module below the integrations uses the loop's tasks directly.
+opened. No other module below the integrations uses the loop's tasks directly. The end
+of a turn is a flight of its caller alone, which waits for it in any case: `finish`.
 
 The counterpart for blocking calls is `Threads`, which uses anyio's threads. A call that
 may hang needs `DaemonThreads`, which never keep the interpreter from exiting.
@@ -278,6 +279,30 @@ class Flights(Generic[_Result]):
             # A task cancelled before its first step never enters its `try`.
             flight.task.add_done_callback(end)
         return flight
+
+
+async def finish(work: Callable[[], Awaitable[_Result]]) -> _Result:
+    """Do `work`, and let the caller be cancelled only once that is over.
+
+    In the caller's task, a shielded scope is not enough: on asyncio, `task.cancel`
+    reaches through it. It is enough in a flight, which only its scope cancels.
+    """
+    with anyio.CancelScope(shield=True):
+        if _trio() is None:
+            task = asyncio.ensure_future(work())
+            await _end_of(task)
+            result = task.result()
+        else:
+            result = await work()
+    return result
+
+
+async def _end_of(task: asyncio.Future[Any]) -> None:
+    try:
+        await asyncio.wait([task])
+    except asyncio.CancelledError:
+        await _end_of(task)
+        raise
 
 
 class FairLoop:

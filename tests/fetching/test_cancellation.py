@@ -10,7 +10,7 @@ import anyio.to_thread
 import pytest
 
 from robotsgate.fetching._direct import DirectFetcher
-from tests.cancellation import cancelled_at
+from tests.cancellation import cancelled_at, each_way
 from tests.fetching.fetches import PATIENCE_SECONDS, RULES, fetched
 from tests.servers.answers import Raw, Reply, Routes, chunked, redirect
 from tests.servers.loopback import Connection
@@ -30,7 +30,7 @@ MAX_CHECKPOINTS = 1_000
 
 
 async def cancel_everywhere(
-    url: str, server: LoopbackServer, client: DirectFetcher | None = None
+    url: str, server: LoopbackServer, way: str, client: DirectFetcher | None = None
 ) -> int:
     """Cancel a fetch at each of its checkpoints and check that nothing is left over.
 
@@ -38,14 +38,19 @@ async def cancel_everywhere(
         The number of checkpoints.
     """
     for number in range(1, MAX_CHECKPOINTS):
-        was_cancelled = await cancelled_at(number, lambda: fetched(url, client=client))
+        was_cancelled = await cancelled_at(
+            number, lambda: fetched(url, client=client), way=way
+        )
         assert server.is_left_alone()
         if not was_cancelled:
             return number - 1
     raise AssertionError(f"no end after {MAX_CHECKPOINTS} checkpoints")
 
 
-async def test_fetch_over_http_can_be_cancelled_anywhere(serve: Serve) -> None:
+@each_way
+async def test_fetch_over_http_can_be_cancelled_anywhere(
+    serve: Serve, way: str
+) -> None:
     coded = gzip.compress(RULES + b"# \n" * 40_000)
     file = Reply(
         headers={"Content-Encoding": "gzip", "Transfer-Encoding": "chunked"},
@@ -54,23 +59,30 @@ async def test_fetch_over_http_can_be_cancelled_anywhere(serve: Serve) -> None:
     answers = {"/robots.txt": redirect("/a"), "/a": redirect("/b"), "/b": file}
     server = serve(Routes(answers))
 
-    assert await cancel_everywhere(server.url, server) > 5
+    assert await cancel_everywhere(server.url, server, way) > 5
 
 
+@each_way
 async def test_fetch_over_tls_can_be_cancelled_anywhere(
-    serve: Serve, server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
+    serve: Serve,
+    way: str,
+    server_tls: ssl.SSLContext,
+    client_tls: ssl.SSLContext,
 ) -> None:
     server = serve(Reply(body=RULES), ssl_context=server_tls)
     client = DirectFetcher(ssl_context=client_tls)
 
-    assert await cancel_everywhere(server.url, server, client) > 3
+    assert await cancel_everywhere(server.url, server, way, client) > 3
 
 
-async def test_fetch_of_an_error_page_can_be_cancelled_anywhere(serve: Serve) -> None:
+@each_way
+async def test_fetch_of_an_error_page_can_be_cancelled_anywhere(
+    serve: Serve, way: str
+) -> None:
     page = b"<title>Not found</title>" + b"x" * 100_000
     server = serve(Reply(status=500, body=page))
 
-    assert await cancel_everywhere(server.url, server) > 1
+    assert await cancel_everywhere(server.url, server, way) > 1
 
 
 async def test_fetch_can_be_cancelled_while_the_tls_handshake_hangs(

@@ -133,13 +133,13 @@ class Crawl:
             await self.clock.pass_time(seconds)
 
     async def is_cancelled_at(
-        self, number: int, work: Callable[[], Awaitable[None]]
+        self, number: int, work: Callable[[], Awaitable[None]], *, way: str
     ) -> bool:
         """Cancel `work` at its `number`-th suspension; return whether it got there."""
         outcomes: list[bool] = []
 
         async def cancel() -> None:
-            outcomes.append(await cancelled_at(number, work))
+            outcomes.append(await cancelled_at(number, work, way=way))
 
         await self.run(10, cancel)
         return outcomes[0]

@@ -37,7 +37,7 @@ from robotsgate.politeness._host_record import (
 )
 from robotsgate.politeness._ledger import Grant, LocalLedger, Wait
 from robotsgate.testing import ManualClock
-from tests.cancellation import cancelled_at
+from tests.cancellation import cancelled_at, each_way
 from tests.checking.builders import (
     AGENT,
     DAY,
@@ -340,14 +340,15 @@ async def test_caller_waiting_for_robots_txt_tries_again_if_its_host_is_forgotte
     assert crawl.times == [began_at]
 
 
-async def test_cancelled_forget_wakes_callers() -> None:
+@each_way
+async def test_cancelled_forget_wakes_callers(way: str) -> None:
     clock = ManualClock()
     crawl = Crawl(clock=clock, ledger=SlowLedger(clock=clock))
     await crawl.warm_up()
     await crawl.visit(status=429, retry_after="3600")
 
     async def forget() -> None:
-        assert await cancelled_at(1, partial(crawl.gate.forget, PUBLIC))
+        assert await cancelled_at(1, partial(crawl.gate.forget, PUBLIC), way=way)
 
     await crawl.run(5_000, crawl.visit, forget)
 
@@ -535,15 +536,16 @@ async def test_place_of_a_cancelled_waiter_goes_to_the_next() -> None:
     assert crawl.starts[1:] == [(3_600 + DELAY, f"{ORIGIN}/next")]
 
 
+@each_way
 @pytest.mark.parametrize("delay", [0.0, 1.0])
 async def test_turn_cancelled_at_any_point_leaves_nothing_behind(
-    delay: float,
+    way: str, delay: float
 ) -> None:
     for number in range(1, 100):
         clock = ManualClock()
         crawl = Crawl(clock=clock, ledger=SlowLedger(clock=clock), default_delay=0.0)
         crawl.serve(crawl_delay=delay)
-        is_cancelled = await crawl.is_cancelled_at(number, crawl.visit)
+        is_cancelled = await crawl.is_cancelled_at(number, crawl.visit, way=way)
 
         status = crawl.gate.status(PUBLIC)
         assert (status.waiting, status.under_way) == (0, 0)

@@ -23,7 +23,7 @@ from robotsgate import (
 from robotsgate.events import HostBlocked, HostSkipped, URLSkipped, WindowFilled
 from robotsgate.politeness import _turns
 from robotsgate.testing import ManualClock
-from tests.cancellation import InterruptedAt
+from tests.cancellation import InterruptedAt, each_way
 from tests.checking.builders import (
     AGENT,
     ORIGIN,
@@ -195,7 +195,8 @@ async def test_closing_the_gate_ends_the_wait() -> None:
         await crawl_one_by_one(crawl, PAGES)
 
 
-async def test_loop_cancelled_at_any_point_loses_no_url() -> None:
+@each_way
+async def test_loop_cancelled_at_any_point_loses_no_url(way: str) -> None:
     for number in range(1, 100):
         crawl = Crawl(default_delay=0.0)
         crawl.serve(crawl_delay=0)
@@ -204,7 +205,7 @@ async def test_loop_cancelled_at_any_point_loses_no_url() -> None:
         async def get_one(schedule: Any = schedule) -> None:  # noqa: ANN401 (a TurnSchedule)
             await anext(schedule)
 
-        if not await crawl.is_cancelled_at(number, get_one):
+        if not await crawl.is_cancelled_at(number, get_one, way=way):
             break
         await crawl.run(1, get_one)
         assert crawl.errors == []

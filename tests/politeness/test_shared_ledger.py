@@ -15,7 +15,7 @@ from robotsgate.events import HostRecordReplaced, LedgerFailed, LedgerReturned
 from robotsgate.politeness import Grant, HostState, TurnEnd, Wait
 from robotsgate.stores import HOST_PREFIX
 from robotsgate.testing import ManualClock
-from tests.cancellation import cancelled_at
+from tests.cancellation import cancelled_at, each_way
 from tests.stores.contracts import to
 
 from .builders import pace
@@ -450,9 +450,10 @@ class TestHungStore:
 
 
 class TestCancellation:
+    @each_way
     @pytest.mark.parametrize("loses_replies", [False, True])
     async def test_start_cancelled_at_any_point_leaves_no_turn_open(
-        self, fleet: Fleet, *, loses_replies: bool
+        self, fleet: Fleet, *, way: str, loses_replies: bool
     ) -> None:
         number, is_cancelled = 0, True
         free = pace(0.0)
@@ -463,7 +464,7 @@ class TestCancellation:
                 fleet.store.loses_replies = loses_replies
                 async with fleet.ledger() as one:
                     is_cancelled = await cancelled_at(
-                        number, lambda: one.start(HOST, free)
+                        number, lambda: one.start(HOST, free), way=way
                     )
                     fleet.store.loses_replies = False
                     await fleet.clock.pass_time(1.0)
@@ -532,6 +533,18 @@ class TestStores:
         assert names == ["robots.db"]
         async with SQLiteStore(path) as store:
             assert await store.get(HOST_PREFIX + HOST) is not None
+
+    @each_way
+    async def test_store_is_closed_even_if_that_is_cancelled(
+        self, tmp_path: Path, way: str
+    ) -> None:
+        ledger = await SharedLedger(tmp_path / "robots.db", workers=1).__aenter__()
+        await request_page(ledger)
+
+        await cancelled_at(1, ledger.aclose, way=way)
+
+        names = os.listdir(tmp_path)  # noqa: PTH208 (no pathlib in async)
+        assert names == ["robots.db"]
 
     async def test_store_without_connections_is_opened_too(self) -> None:
         async with SharedLedger("memory:", workers=1) as ledger:

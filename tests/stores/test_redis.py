@@ -20,7 +20,7 @@ from robotsgate import RobotsChecker, StoreError, UnsupportedError, open_store
 from robotsgate._clock import SystemClock
 from robotsgate.stores import HOST_PREFIX, TimedStore
 from robotsgate.stores.redis import RedisStore
-from tests.cancellation import cancelled_at
+from tests.cancellation import WAYS, cancelled_at
 from tests.servers.loopback import dead_port
 from tests.servers.valkey import Valkey, running_valkey, tls_before
 from tests.stores.child import bytes_of
@@ -752,9 +752,10 @@ class TestFailures:
 
 
 class TestCancellation:
+    @pytest.mark.parametrize("way", WAYS)
     @pytest.mark.parametrize("operation", OPERATIONS)
     async def test_store_works_after_a_call_is_cancelled_at_any_point(
-        self, valkey: Valkey, prefix: str, operation: str
+        self, valkey: Valkey, prefix: str, way: str, operation: str
     ) -> None:
         number = 0
         is_cancelled = True
@@ -765,7 +766,7 @@ class TestCancellation:
                 number += 1
                 await store.release(KEY, "one")
                 is_cancelled = await cancelled_at(
-                    number, lambda: OPERATIONS[operation](store)
+                    number, lambda: OPERATIONS[operation](store), way=way
                 )
                 assert await store.get("other") == b"other"
                 assert await store.get(KEY) in (None, b"new")
@@ -774,6 +775,17 @@ class TestCancellation:
             assert open_connections(valkey) <= 2
 
         assert number > 1
+
+    @pytest.mark.parametrize("way", WAYS)
+    async def test_connections_are_closed_even_if_that_is_cancelled(
+        self, own_valkey: Valkey, way: str
+    ) -> None:
+        store = await RedisStore(own_valkey.url).__aenter__()
+        await store.update(KEY, to(b"1"))
+
+        await cancelled_at(1, store.aclose, way=way)
+
+        await _until(lambda: open_connections(own_valkey) == 0)
 
     async def test_lease_whose_caller_gave_up_while_acquiring_it_is_free(
         self, own_valkey: Valkey

@@ -23,7 +23,7 @@ from robotsgate.caching import _codec
 from robotsgate.stores import sqlite
 from robotsgate.stores.sqlite import SQLiteStore
 from robotsgate.testing import FakeSite
-from tests.cancellation import cancelled_at
+from tests.cancellation import cancelled_at, each_way
 from tests.checking.builders import let_others_run
 from tests.stores.child import bytes_of, child
 from tests.stores.contracts import KEY, NOW, StoreContract, keys_of, to
@@ -404,15 +404,18 @@ async def test_update_cancelled_before_it_begins_is_dropped(
         assert await keys_of(store) == ["later", "waiting"]
 
 
+@each_way
 @pytest.mark.parametrize("name", CALLS)
 async def test_store_works_after_a_call_is_cancelled_at_any_point(
-    path: Path, name: str
+    path: Path, way: str, name: str
 ) -> None:
     async with SQLiteStore(path) as store:
         for number in range(1, MAX_CHECKPOINTS):
             await store.update(KEY, to(b"old"))
             with anyio.fail_after(TIMEOUT_SECONDS):
-                was_cancelled = await cancelled_at(number, lambda: CALLS[name](store))
+                was_cancelled = await cancelled_at(
+                    number, lambda: CALLS[name](store), way=way
+                )
                 value = await store.get(KEY)
             allowed = {"update": {b"old", b"new"}, "delete": {b"old", None}}
             assert value in allowed.get(name, {b"old"})

@@ -13,17 +13,18 @@ import math
 from bisect import bisect_left, insort
 from collections import deque
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import anyio
 
+from robotsgate._flights import finish
 from robotsgate.errors import TurnNotInTimeError
 from robotsgate.events import DelayClamped, HostBlocked
 from robotsgate.politeness._host_record import TurnEnd, pace_of, stated_delay
-from robotsgate.politeness._ledger import Grant
+from robotsgate.politeness._ledger import Grant, LocalLedger
 from robotsgate.urls._url import split_url
 
 if TYPE_CHECKING:
@@ -255,6 +256,7 @@ class Queues:
         on_overdue: Callable[[str, int], None],
     ) -> None:
         self._ledger = ledger
+        self._never_suspends = type(ledger) is LocalLedger
         self._hosts = hosts
         self._clock = clock
         self._on_overdue = on_overdue
@@ -367,9 +369,15 @@ class Queues:
         )
 
     async def end(self, claim: Claim, end: TurnEnd) -> None:
+        """End the turn, even if the caller is cancelled."""
+        if self._never_suspends:
+            await self._end(claim, end)
+        else:
+            await finish(partial(self._end, claim, end))
+
+    async def _end(self, claim: Claim, end: TurnEnd) -> None:
         grant, claim.grant = cast("Grant", claim.grant), None
-        with anyio.CancelScope(shield=True):
-            await self._ledger.end(grant, end, retry_after=claim.retry_after)
+        await self._ledger.end(grant, end, retry_after=claim.retry_after)
         self._wake_first(claim.host)
         if end.is_incident:
             seconds = self.status(claim.host).wait_seconds

@@ -125,8 +125,8 @@ class Ledger(Protocol):
     ) -> None:
         """End the granted request; call this exactly once for each grant.
 
-        Call it even if the task is cancelled (in a shielded scope), and even for an
-        overdue turn, whose request only ends now.
+        Call it even if the task is cancelled, in another task, and even for an overdue
+        turn, whose request only ends now.
 
         Args:
             grant: the result of `start`.

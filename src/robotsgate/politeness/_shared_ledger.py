@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Self, cast
 import anyio
 
 from robotsgate._clock import SystemClock
-from robotsgate._flights import Flights
+from robotsgate._flights import Flights, finish
 from robotsgate.caching._freshness import with_jitter
 from robotsgate.caching._question import check_bound
 from robotsgate.checking._reporting import Listener
@@ -357,13 +357,15 @@ class SharedLedger:
 
     async def aclose(self) -> None:
         """See `Ledger.aclose`. Waits for the store for at most a second."""
-        with anyio.CancelScope(shield=True):
-            await self._calls.end(_PROBE)
-            await self._calls.settle(_ANSWER_SECONDS, self._clock)
-            await self._calls.aclose()
-            store, self._store = self._store, None
-            if store is not None and store is not self._given:
-                await store.aclose()
+        await finish(self._close)
+
+    async def _close(self) -> None:
+        await self._calls.end(_PROBE)
+        await self._calls.settle(_ANSWER_SECONDS, self._clock)
+        await self._calls.aclose()
+        store, self._store = self._store, None
+        if store is not None and store is not self._given:
+            await store.aclose()
 
     def _check_open(self) -> None:
         if self._store is None:

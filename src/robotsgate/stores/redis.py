@@ -24,7 +24,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 from robotsgate._clock import SystemClock
-from robotsgate._flights import Flights
+from robotsgate._flights import Flights, finish
 from robotsgate.errors import StoreError, UnsupportedError
 from robotsgate.stores._base import HOST_PREFIX
 
@@ -284,7 +284,10 @@ class RedisStore:
 
     async def aclose(self) -> None:
         """See `Store.aclose`. Calls that are under way raise `StoreError`."""
-        with anyio.move_on_after(CALL_SECONDS, shield=True):
+        await finish(self._close)
+
+    async def _close(self) -> None:
+        with anyio.move_on_after(CALL_SECONDS):
             await self._acquisitions.aclose()
             for scope in self._calls:
                 scope.cancel()

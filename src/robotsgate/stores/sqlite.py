@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import anyio
 
-from robotsgate._flights import Threads
+from robotsgate._flights import Threads, finish
 from robotsgate.errors import StoreError
 from robotsgate.stores._base import HOST_PREFIX
 
@@ -193,11 +193,12 @@ class SQLiteStore:
         self._is_closed = True
         if self._process != os.getpid():  # the connections belong to the parent
             return
-        # Shielded, because this takes only a few milliseconds unless the file is
-        # locked.
-        with anyio.CancelScope(shield=True):
-            await self._reads.aclose()
-            await self._writes.aclose()
+        # This takes only a few milliseconds unless the file is locked.
+        await finish(self._close)
+
+    async def _close(self) -> None:
+        await self._reads.aclose()
+        await self._writes.aclose()
 
     async def _result_of(self, worker: _Worker, work: Callable[[], _Result]) -> _Result:
         if self._is_closed:
