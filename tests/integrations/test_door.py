@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import re
+from contextlib import AsyncExitStack
+from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -20,7 +24,13 @@ from robotsgate import (
     RobotsChecker,
     sync,
 )
-from robotsgate.integrations._door import urls_by_host
+from robotsgate.integrations._door import (
+    Client,
+    Door,
+    at_once,
+    end_soon,
+    urls_by_host,
+)
 from robotsgate.integrations.aiohttp import robots_middleware
 from robotsgate.integrations.crawl4ai import RobotsParser
 from robotsgate.integrations.httpx import (
@@ -143,6 +153,46 @@ def test_host_header_adds_the_url_on_that_host(
 def test_header_that_names_no_host_raises(host: str) -> None:
     with pytest.raises(InvalidURLError):
         list(urls_by_host("https://example.com/", [("Host", host)]))
+
+
+@cases("module methods closed_by", {
+    "httpx": (robotsgate, {"close", "aclose"}, ["aclose"]),
+    "aiohttp": (robotsgate, {"close"}, ["close"]),
+    "blocking httpx": (sync, {"close", "aclose"}, ["close"]),
+    "requests": (sync, {"close"}, ["close"]),
+    "another client": (robotsgate, set(), []),
+})  # fmt: skip
+def test_response_that_cannot_be_reported_is_closed(
+    checkers: dict[ModuleType, Any],
+    module: ModuleType,
+    methods: set[str],
+    closed_by: list[str],
+) -> None:
+    calls: list[str] = []
+
+    async def aclose() -> None:
+        calls.append("aclose")
+
+    closes = {"close": lambda: calls.append("close"), "aclose": aclose}
+    response = SimpleNamespace(status="200", headers={})
+    vars(response).update({name: closes[name] for name in methods})
+    gate = module.PolitenessGate(checkers[module], AGENT)
+    door = Door(checkers[module], AGENT, gate, is_blocking=module is sync)
+    client = Client(lambda _: [PUBLIC], lambda *_: None)
+    run: Any = (lambda send: at_once(send())) if module is sync else anyio.run
+
+    with pytest.raises(TypeError, match="expected status to be an int"):
+        run(partial(door.send, None, lambda _: response, client))
+
+    assert (calls, gate.stats.under_way) == (closed_by, 0)
+
+
+def test_connection_released_after_its_loop_leaves_no_coroutine() -> None:
+    turn: Any = SimpleNamespace(leave_task=lambda: None)
+
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        end_soon(turn, AsyncExitStack())
+    gc.collect()  # would warn
 
 
 class OtherTaskFetcher:

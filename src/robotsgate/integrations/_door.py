@@ -174,6 +174,19 @@ async def _result(result: Any) -> Any:  # noqa: ANN401 (of any call)
     return await result if isawaitable(result) else result
 
 
+async def _close(response: Any, *, is_async: bool) -> None:  # noqa: ANN401 (the client's)
+    """Close a response that its caller will not get.
+
+    Responses of httpx have both methods, those of aiohttp and requests only `close`,
+    and those of other clients perhaps none.
+    """
+    close = getattr(response, "close", None)
+    if is_async:
+        close = getattr(response, "aclose", close)
+    if close is not None:
+        await _result(close())
+
+
 class Client(NamedTuple):
     """What differs between clients.
 
@@ -237,8 +250,12 @@ class Door:
             response = await _result(send(request))
             if turn is None:
                 return response
-            turn.report(response)
-            return client.hold(response, turn, block)
+            try:
+                turn.report(response)
+                return client.hold(response, turn, block)
+            except BaseException:
+                await _close(response, is_async=isinstance(turn, Turn))
+                raise
 
     async def enter(self, urls: Iterable[str], block: AsyncExitStack) -> Any:  # noqa: ANN401 (a turn)
         """Check the URLs of a request, and wait for its turn, which `block` ends.
@@ -283,7 +300,8 @@ class DisallowedRequestError(DisallowedError):
 def end_soon(turn: Turn, end: AsyncExitStack) -> None:
     """End a turn from code that cannot await (asyncio only)."""
     turn.leave_task()
-    task = asyncio.create_task(end.aclose())
+    # Without a running loop, the second call would leave a coroutine that never runs.
+    task = asyncio.get_running_loop().create_task(end.aclose())
     _ends.add(task)
     task.add_done_callback(_ends.discard)
 
