@@ -12,11 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "Record", "allows", "decisive", "matches", "matching", "pattern_spelling",
-    "spelling", "target_spelling",
-]  # fmt: skip
-
 Record = tuple[bool, str]
 """Whether a rule allows, and its pattern."""
 
@@ -92,8 +87,3 @@ def pattern_spelling(octets: bytes) -> str:
     pattern = spelling(octets)
     end = "$" if pattern.endswith("$") else ""
     return pattern.removesuffix("$").replace("$", "%24") + end
-
-
-def target_spelling(octets: bytes) -> str:
-    """A path and query in the form that `spelling` returns; nothing is special."""
-    return spelling(octets).replace("*", "%2A").replace("$", "%24")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-__all__ = ["BODIES", "PATTERNS", "TARGETS"]
-
 _WORDS = (
     b"User-agent", b"Disallow", b"Allow", b"Sitemap", b"Crawl-delay", b"Request-rate",
     b"disalow", b"useragent", b":", b": ", b" ", b"\t", b"#", b"\n", b"\r", b"\r\n",

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from robotsgate.robotstxt import Dialect, RobotsTxt
 from robotsgate.robotstxt._dialect import GOOGLE
 from robotsgate.urls._url import split_url
-from tests.robotstxt.strategies import BODIES
 from tests.tables import cases
 
 pytest.importorskip(
@@ -183,19 +180,6 @@ def test_rule_that_matches_as_index_html_and_as_folder_is_listed_once() -> None:
     rules = robots.matches("a", "/x/index.html/")
 
     assert [rule.line for rule in rules] == [2]
-
-
-@given(
-    BODIES,
-    st.sampled_from(["a", "b", "ab", "foobot", "*", ""]),
-    st.text(st.sampled_from("/ab:?#;$*%41\0é."), max_size=12),
-)
-def test_any_body_gets_the_same_answer_as_from_google(
-    body: bytes, agent: str, url: str
-) -> None:
-    robots = RobotsTxt.parse(body, dialect=Dialect.GOOGLE, max_bytes=None)
-
-    assert robots.can_fetch(agent, url) is google_allows(body, agent, url)
 
 
 def test_five_thousand_nasty_decisions_agree_with_google() -> None:

@@ -15,7 +15,6 @@ from robotsgate.robotstxt._matcher import (
     IndexedTarget,
     RuleLines,
     RuleSet,
-    _parts,
     _telling_part,
     matches,
 )
@@ -260,18 +259,6 @@ def test_too_many_wildcards_give_no_answer_at_once(
     assert _decisive_line(rule_set, "/7") == 8
 
 
-def test_rules_prepared_twice_give_the_same_answers() -> None:
-    """Two threads may prepare them."""
-    rules = _rule_set([(False, "/"), (True, "/a*"), (True, "/b*c")])
-
-    for _ in range(2):
-        rules._allows.prepare()
-
-    assert [rules.allows(target) for target in ("/ab", "/bac", "/ba")] == [
-        *(True, True, False)
-    ]
-
-
 @pytest.mark.parametrize(("count", "is_ready"), [(2_000, False), (2_001, True)])
 def test_many_allow_rules_are_prepared_when_the_rule_set_is_created(
     count: int, *, is_ready: bool
@@ -284,20 +271,6 @@ def test_many_allow_rules_are_prepared_when_the_rule_set_is_created(
     assert rule_set._allows.is_ready is is_ready
     assert rule_set.allows_at_once("/a") is False
     assert rule_set.allows_at_once("/7") is True
-
-
-@cases("pattern texts", {
-    "none": ("/a", ["/a"]),
-    "one star": ("/a*b", ["/a", "b"]),
-    "a run of stars": ("/a****b", ["/a", "b"]),
-    "a run at the end": ("/a***$", ["/a", ""]),
-    "two runs": ("**a**", ["", "a", ""]),
-})  # fmt: skip
-def test_run_of_stars_splits_a_pattern_like_one_star(
-    pattern: str, texts: list[str]
-) -> None:
-    """Half a megabyte of stars used to be split into as many parts."""
-    assert _parts(pattern) == texts
 
 
 @cases("pattern part", {
@@ -382,33 +355,3 @@ def test_matching_around_the_index_limit_agrees_with_the_reference(
     target = short[:middle] + "c" * padding + short[middle:]
 
     _assert_all_agree(pattern, target)
-
-
-@cases("pattern target is_match", {
-    "a part of one piece": ("/*abababab", "/abababab", True),
-    "a part of two pieces": ("/*ababababa", "/ababababa", True),
-    "its last piece is wrong": ("/*ababababb", "/ababababa", False),
-    "its first piece is missing": ("/*babababab", "/aabababab", False),
-    "its pieces in wrong order": ("/*aaaaaaaabbbbbbbbc", "/bbbbbbbbcaaaaaaaa", False),
-    "its pieces apart": ("/*aaaaaaaabbbbbbbbb", "/aaaaaaaacbbbbbbbbb", False),
-    "a long part that occurs too early":
-        ("/aaaaaaaabb*aaaaaaaabb", "/aaaaaaaabbaaaaaaaab", False),
-    "a part longer than the target": ("/*" + "a" * 40, "/" + "a" * 39, False),
-})  # fmt: skip
-def test_long_part_matches(pattern: str, target: str, *, is_match: bool) -> None:
-    assert _assert_all_agree(pattern, target) is is_match
-
-
-@pytest.mark.parametrize("padding", [_LONGEST_INDEXED - 40, _LONGEST_INDEXED])
-@cases("pattern start end is_match", {
-    "a part at the start": ("/*ab", "/ab", "", True),
-    "a part needed twice": ("/*ab*ab", "/ab", "", False),
-    "a part completed by the padding": ("/*abc*", "/ab", "", True),
-    "one letter too few": ("/*aaaaaaaaaab", "/", "aaaaaaaaab", False),
-})  # fmt: skip
-def test_pattern_matches_target_around_the_index_limit(
-    pattern: str, start: str, end: str, padding: int, *, is_match: bool
-) -> None:
-    target = f"{start}{'c' * padding}{end}"
-
-    assert _assert_all_agree(pattern, target) is is_match
