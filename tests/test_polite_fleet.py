@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -11,12 +10,12 @@ import pytest
 
 from tests.fleet.polite_host import PoliteHost
 from tests.fleet.polite_worker import MAX_TURN_SECONDS
-from tests.servers.valkey import far_from, running_valkey
+from tests.servers.valkey import Valkey, running_valkey
 from tests.stores.child import child
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -24,7 +23,6 @@ pytestmark = pytest.mark.slow
 
 WORKERS = 6
 DELAY = 0.2
-ROUND_TRIP_SECONDS = 0.02
 
 _TIMEOUT_SECONDS = 240.0
 
@@ -76,19 +74,6 @@ def test_processes_with_one_file_are_as_polite_as_one_process(tmp_path: Path) ->
     assert min(shares) >= 10
 
 
-def test_fleet_far_from_its_server_keeps_the_delay() -> None:
-    with (
-        running_valkey() as redis,
-        far_from(redis, seconds=ROUND_TRIP_SECONDS) as url,
-        PoliteHost(crawl_delay=DELAY) as host,
-        running_workers(url, host, requests=25, workers=2) as workers,
-    ):
-        wait_for(workers)
-
-    assert len(host.pages) == 50
-    assert min(gap for *_, gap in host.gaps) >= DELAY
-
-
 def test_turn_of_a_killed_worker_ends_when_it_is_overdue(tmp_path: Path) -> None:
     with (
         PoliteHost(crawl_delay=DELAY, agent_to_hold="worker-0") as host,
@@ -108,55 +93,35 @@ def test_turn_of_a_killed_worker_ends_when_it_is_overdue(tmp_path: Path) -> None
     assert MAX_TURN_SECONDS / 2 < max(gaps) < 2 * MAX_TURN_SECONDS
 
 
-def test_each_worker_keeps_to_its_share_while_the_server_is_down() -> None:
+@pytest.mark.parametrize(("fail", "recover"), [
+    (Valkey.stop, Valkey.start), (Valkey.pause, Valkey.resume),
+], ids=["is down", "hangs"])  # fmt: skip
+def test_each_worker_keeps_to_its_share_while_the_server(
+    fail: Callable[[Valkey], None], recover: Callable[[Valkey], None]
+) -> None:
     with (
         running_valkey() as redis,
         PoliteHost(crawl_delay=DELAY) as host,
         running_workers(redis.url, host, requests=15) as workers,
     ):
         host.wait_until(lambda: len(host.visits) >= 30)
-        redis.stop()
+        fail(redis)
         host.wait_until(lambda: sum(visit.is_alone for visit in host.visits) >= 12)
-        redis.start()
+        recover(redis)
         wait_for(workers)
 
-    shared = [gap for _, following, gap in host.gaps if not following.is_alone]
+    shared = [
+        gap
+        for visit, following, gap in host.gaps
+        if not (visit.is_alone or following.is_alone)
+    ]
     assert len(host.pages) == 15 * WORKERS
-    assert len(shared) >= 60
+    assert len(shared) >= 50
     assert min(shared) >= DELAY
     for number in range(WORKERS):
         own = [visit for visit in host.pages if visit.agent == f"worker-{number}"]
         assert all(
             following.began_at - visit.ended_at >= WORKERS * DELAY
-            for visit, following in pairwise(own)
-            if following.is_alone
-        )
-
-
-def test_two_workers_continue_while_the_server_hangs() -> None:
-    with (
-        running_valkey() as redis,
-        PoliteHost(crawl_delay=DELAY) as host,
-        running_workers(redis.url, host, requests=40, workers=2) as workers,
-    ):
-        host.wait_until(lambda: len(host.visits) >= 10)
-        redis.pause()
-        before = len(host.visits)
-        threading.Event().wait(8.0)
-        during = len(host.visits) - before
-        redis.resume()
-        wait_for(workers)
-
-    assert len(host.pages) == 80
-    # For at least 7 s, each of the two starts a turn every 0.4 s.
-    assert during >= 15
-    for visit, following, gap in host.gaps:
-        if not (visit.is_alone or following.is_alone):
-            assert gap >= DELAY
-    for number in range(2):
-        own = [visit for visit in host.pages if visit.agent == f"worker-{number}"]
-        assert all(
-            following.began_at - visit.ended_at >= 2 * DELAY
             for visit, following in pairwise(own)
             if visit.is_alone and following.is_alone
         )

@@ -15,25 +15,12 @@ if TYPE_CHECKING:
 
     from tests.servers.loopback import Answer, Request
 
-__all__ = [
-    "Crowd",
-    "Held",
-    "Late",
-    "Raw",
-    "Reply",
-    "Routes",
-    "chunked",
-    "dripping",
-    "endless",
-    "redirect",
-]
-
 _DRIP_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A well-formed response; call it to send it.
+    """A well-formed response; call it to send it, which leaves the connection open.
 
     Attributes:
         status: 100 to 999.
@@ -59,7 +46,6 @@ class Reply:
         return "\r\n".join([*lines, "", ""]).encode("latin-1") + self.body
 
     def __call__(self, _request: Request, connection: Connection) -> None:
-        """Send the response; the connection stays open."""
         connection.send(self.octets)
 
 
@@ -76,7 +62,6 @@ class Raw:
     then: Callable[[Connection], None] = Connection.close
 
     def __call__(self, _request: Request, connection: Connection) -> None:
-        """Send the bytes, then call `then`."""
         connection.send(self.octets)
         self.then(connection)
 
@@ -85,11 +70,9 @@ class Routes:
     """Answers depending on the request's target; 404 for unknown targets."""
 
     def __init__(self, answers: Mapping[str, Answer]) -> None:
-        """Use the answers in `answers`, which may still change."""
         self._answers = answers
 
     def __call__(self, request: Request, connection: Connection) -> None:
-        """Answer."""
         answer = self._answers.get(request.target, Reply(status=404))
         answer(request, connection)
 
@@ -102,7 +85,6 @@ class Crowd:
     """
 
     def __init__(self, count: int, answer: Answer) -> None:
-        """Give `answer` once `count` requests have been waiting at the same time."""
         self._count = count
         self._answer = answer
         self._waiting = 0
@@ -110,7 +92,6 @@ class Crowd:
         self.peak = 0
 
     def __call__(self, request: Request, connection: Connection) -> None:
-        """Wait for the others, then answer."""
         with self._changed:
             self._waiting += 1
             self.peak = max(self.peak, self._waiting)
@@ -127,12 +108,10 @@ class Held:
     """An answer that is held back until `release` is called."""
 
     def __init__(self, answer: Answer) -> None:
-        """Give `answer` after `release`."""
         self._answer = answer
         self._released = threading.Event()
 
     def __call__(self, request: Request, connection: Connection) -> None:
-        """Wait, then answer."""
         self._released.wait(PATIENCE_SECONDS)
         self._answer(request, connection)
 
@@ -145,12 +124,10 @@ class Late:
     """An answer that is sent late."""
 
     def __init__(self, seconds: float, answer: Answer) -> None:
-        """Give `answer` after `seconds`."""
         self._seconds = seconds
         self._answer = answer
 
     def __call__(self, request: Request, connection: Connection) -> None:
-        """Wait, then answer."""
         threading.Event().wait(self._seconds)
         self._answer(request, connection)
 

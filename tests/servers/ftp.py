@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from tests.servers.loopback import Request
 
-__all__ = ["FtpPart", "FtpServer"]
-
 _REPLIES = {
     "USER": b"331 password please",
     "PASS": b"230 welcome",
@@ -35,7 +33,6 @@ class FtpServer:
     """
 
     def __init__(self, folder: Path, *, host: str = "127.0.0.1") -> None:
-        """Listen; anyone may read `folder`."""
         with warnings.catch_warnings():
             # It uses asyncore, which Python 3.11 deprecates.
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -53,12 +50,10 @@ class FtpServer:
         self._thread = threading.Thread(target=self._serve)
 
     def __enter__(self) -> Self:
-        """Start answering."""
         self._thread.start()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        """Stop."""
         self._is_stopping.set()
         self._thread.join()
 
@@ -90,7 +85,6 @@ class FtpPart:
     end: bytes = b"226 done"
 
     def __call__(self, _request: Request, connection: Connection) -> None:
-        """Reply until the connection ends."""
         connection.send(self.greeting + b"\r\n")
         with socket.create_server(("127.0.0.1", 0)) as listener:
             listener.settimeout(10)

@@ -15,14 +15,11 @@ if TYPE_CHECKING:
     import socket
     import ssl
 
-__all__ = ["HTTP2Connection"]
-
 
 class HTTP2Connection(Connection):
     """Reads each request from an HTTP/2 stream, and sends its response there."""
 
     def __init__(self, accepted: socket.socket) -> None:
-        """Use the socket `accepted`, once TLS has negotiated HTTP/2."""
         super().__init__(accepted)
         self._http2 = H2Connection(H2Configuration(client_side=False))
         self._streams: deque[int] = deque()

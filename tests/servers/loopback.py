@@ -19,15 +19,6 @@ from tests.fetching.fetches import PATIENCE_SECONDS
 if TYPE_CHECKING:
     import ssl
 
-__all__ = [
-    "Answer",
-    "Connection",
-    "LoopbackServer",
-    "Request",
-    "dead_port",
-    "free_port",
-]
-
 _RECEIVE_BYTES = 65_536
 
 # A broken test must not hang: no step of the server takes longer. A connection that a
@@ -66,7 +57,6 @@ class Connection:
     """One accepted connection."""
 
     def __init__(self, accepted: socket.socket) -> None:
-        """Use the socket `accepted`."""
         self._socket = accepted
         self.is_closed = False
 
@@ -174,12 +164,10 @@ class LoopbackServer:
         self._is_stopping = False
 
     def __enter__(self) -> Self:
-        """Start answering."""
         self._start(self._accept_all)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        """Stop, and cut open connections."""
         with self._changed:
             self._is_stopping = True
             open_connections = list(self._connections)

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from tests.servers.loopback import Connection, Request
 
-__all__ = ["Valkey", "far_from", "running_valkey", "tls_before"]
-
 _HOST = "127.0.0.1"
 
 # A broken server must not hang a test; nothing takes a tenth of this.
@@ -225,17 +223,6 @@ def running_valkey(**config: object) -> Iterator[Valkey]:
         yield server
     finally:
         server.clean()
-
-
-@contextmanager
-def far_from(server: Valkey, *, seconds: float) -> Iterator[str]:
-    """A URL for `server` that makes each round trip `seconds` longer."""
-
-    def answer(_request: Request, connection: Connection) -> None:
-        pass_on(connection, (_HOST, server.port), latency=seconds / 2)
-
-    with LoopbackServer(answer, reads_requests=False) as proxy:
-        yield f"redis://{_HOST}:{proxy.port}"
 
 
 @contextmanager

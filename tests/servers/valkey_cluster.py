@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from tests.servers.valkey import Valkey
 
-__all__ = ["HOST", "running_cluster"]
-
 HOST = "127.0.0.1"
 
 _SLOTS = 16_384
@@ -28,12 +26,8 @@ _NODE_TIMEOUT_MS = 500
 
 
 @contextmanager
-def running_cluster(*, primaries: int = 3, replicas: int = 0) -> Iterator[list[Valkey]]:
-    """The nodes of a cluster that runs until the end of the block.
-
-    Args:
-        primaries: the number of nodes that share the slots, ≥ 1; they come first.
-        replicas: the number of replicas of the first primary.
+def running_cluster(*, count: int = 3) -> Iterator[list[Valkey]]:
+    """The `count` nodes of a cluster that runs until the end of the block.
 
     Raises:
         RuntimeError: the cluster did not start; says why.
@@ -44,24 +38,19 @@ def running_cluster(*, primaries: int = 3, replicas: int = 0) -> Iterator[list[V
                 running_valkey(
                     cluster_enabled="yes",
                     cluster_node_timeout=_NODE_TIMEOUT_MS,
-                    cluster_replica_validity_factor=0,
-                    repl_diskless_sync_delay=0,
                 )
             )
-            for _ in range(primaries + replicas)
+            for _ in range(count)
         ]
         first = nodes[0]
-        for number, node in enumerate(nodes[:primaries]):
-            slots = (_SLOTS * number // primaries, _SLOTS * (number + 1) // primaries)
+        for number, node in enumerate(nodes):
+            slots = (_SLOTS * number // count, _SLOTS * (number + 1) // count)
             node.ask("CLUSTER", "ADDSLOTSRANGE", slots[0], slots[1] - 1)
         for node in nodes[1:]:
             _, bus_port = _list(node.ask("CONFIG", "GET", "cluster-port"))
             first.ask("CLUSTER", "MEET", HOST, node.port, bus_port)
         names = [str(node.ask("CLUSTER", "MYID")) for node in nodes]
         _wait_for(lambda: all(_is_complete(node, names) for node in nodes), nodes)
-        for node in nodes[primaries:]:
-            node.ask("CLUSTER", "REPLICATE", names[0])
-        _wait_for(lambda: all(map(_follows, nodes[primaries:])), nodes)
         yield nodes
 
 
@@ -70,10 +59,6 @@ def _is_complete(node: Valkey, names: list[str]) -> bool:
     known = str(node.ask("CLUSTER", "NODES"))
     is_ok = "cluster_state:ok" in str(node.ask("CLUSTER", "INFO"))
     return is_ok and all(name in known for name in names) and "handshake" not in known
-
-
-def _follows(node: Valkey) -> bool:
-    return "master_link_status:up" in str(node.ask("INFO", "replication"))
 
 
 def _wait_for(condition: Callable[[], bool], nodes: list[Valkey]) -> None:

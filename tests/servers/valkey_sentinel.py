@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from tests.servers.valkey import Valkey
 
-__all__ = ["HOST", "NAME", "running_sentinel"]
-
 HOST = "127.0.0.1"
 NAME = "crawl"
 

@@ -98,15 +98,19 @@ class StoreContract:
         assert seen == [None, value]
         assert await store.get(KEY) == value
 
+    @pytest.mark.parametrize(
+        "error", [LookupError("mine"), ExceptionGroup("mine", [ValueError()])], ids=repr
+    )
     async def test_change_that_raises_writes_nothing_and_spoils_no_other(
-        self, store: Store
+        self, store: Store, error: Exception
     ) -> None:
         def fail(_: bytes | None) -> None:
-            raise LookupError
+            raise error
 
         async def update_wrongly(key: str) -> None:
-            with pytest.raises(LookupError):
+            with pytest.raises(type(error)) as caught:
                 await store.update(key, fail)
+            assert caught.value is error
 
         await store.update(KEY, to(b"before"))
         async with anyio.create_task_group() as tasks:

@@ -23,7 +23,6 @@ from robotsgate.stores.redis import RedisStore
 from tests.cancellation import WAYS, cancelled_at
 from tests.servers.loopback import dead_port
 from tests.servers.valkey import Valkey, running_valkey, tls_before
-from tests.stores.child import bytes_of
 from tests.stores.contracts import (
     KEY,
     LATER,
@@ -36,7 +35,6 @@ from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
-    from pathlib import Path
 
     import trustme
 
@@ -163,20 +161,15 @@ class TestUpdate:
 
         assert valkey.ask("GET", prefix + KEY) == "160"
 
-    @pytest.mark.parametrize("error", [OSError, ExceptionGroup])
-    async def test_exception_in_change_is_raised_unchanged(
-        self, valkey: Valkey, prefix: str, error: type[Exception]
+    async def test_failure_of_the_change_is_not_one_of_redis(
+        self, valkey: Valkey, prefix: str
     ) -> None:
-        raised = error("mine", [ValueError()]) if error is ExceptionGroup else error()
-
         def fail(_: bytes | None) -> None:
-            raise raised
+            raise ConnectionError("mine")
 
         async with RedisStore(valkey.url, prefix=prefix) as store:
-            with pytest.raises(error) as caught:
+            with pytest.raises(ConnectionError, match="mine"):
                 await store.update(KEY, fail)
-
-        assert caught.value is raised
 
 
 class TestUpdateTimed:
@@ -221,22 +214,6 @@ class TestUpdateTimed:
             await store.update_timed(KEY, change)
 
         assert before <= times[0] <= SystemClock.now()
-
-    async def test_value_of_another_type_is_empty_and_is_replaced(
-        self, valkey: Valkey, prefix: str
-    ) -> None:
-        seen: list[bytes | None] = []
-
-        def change(kept: bytes | None, _now: float) -> tuple[bytes, None]:
-            seen.append(kept)
-            return b"new", None
-
-        valkey.ask("RPUSH", prefix + KEY, "a")
-        async with RedisStore(valkey.url, prefix=prefix) as store:
-            await store.update_timed(KEY, change)
-
-        assert seen == [b""]
-        assert valkey.ask("GET", prefix + KEY) == "new"
 
 
 class TestLease:
@@ -308,14 +285,6 @@ class TestExpiry:
 
         # -1: it never expires; -2: it has expired already.
         assert valkey.ask("PEXPIRETIME", prefix + KEY) == expected
-
-    async def test_lease_expires(self, valkey: Valkey, prefix: str) -> None:
-        async with RedisStore(valkey.url, prefix=prefix) as store:
-            await store.acquire(KEY, "one", 45.0)
-
-        ttl_ms = valkey.ask("PTTL", f"{prefix}lease:{KEY}")
-        assert isinstance(ttl_ms, int)
-        assert 35_000 < ttl_ms <= 45_000
 
 
 class TestKeys:
@@ -415,45 +384,26 @@ class TestAuthentication:
                 await store.get(KEY)
 
 
-class TestTLS:
-    @pytest.fixture
-    def url(self, valkey: Valkey, server_tls: ssl.SSLContext) -> Iterator[str]:
-        """The URL of a TLS port in front of the server."""
-        with tls_before(valkey, server_tls) as proxy:
-            yield f"rediss://127.0.0.1:{proxy.port}"
-
-    @pytest.fixture
-    def url_of_another(
-        self, valkey: Valkey, certificate_authority: trustme.CA
-    ) -> Iterator[str]:
-        """The URL of a port with a valid certificate for another name."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        certificate_authority.issue_cert("other.example").configure_cert(context)
-        with tls_before(valkey, context) as proxy:
-            yield f"rediss://127.0.0.1:{proxy.port}"
-
-    @pytest.fixture
-    def authorities(self, certificate_authority: trustme.CA, tmp_path: Path) -> Path:
-        """A file with the certificate authority of the tests' servers."""
-        path = tmp_path / "authorities.pem"
-        certificate_authority.cert_pem.write_to_path(str(path))
-        return path
-
-    async def test_certificate_for_another_name_is_refused(
-        self,
-        *,
-        url: str,
-        url_of_another: str,
-        monkeypatch: pytest.MonkeyPatch,
-        authorities: Path,
-    ) -> None:
-        """Anybody can get a certificate from one of the system's authorities."""
-        monkeypatch.setenv("SSL_CERT_FILE", str(authorities))
-
-        async with RedisStore(url) as store:
+async def test_certificate_for_another_name_is_refused(
+    valkey: Valkey,
+    server_tls: ssl.SSLContext,
+    certificate_authority: trustme.CA,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Anybody can get a certificate from one of the system's authorities."""
+    for_another = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    certificate_authority.issue_cert("other.example").configure_cert(for_another)
+    with (
+        certificate_authority.cert_pem.tempfile() as authorities,
+        tls_before(valkey, server_tls) as ours,
+        tls_before(valkey, for_another) as another,
+    ):
+        monkeypatch.setenv("SSL_CERT_FILE", authorities)
+        async with RedisStore(f"rediss://127.0.0.1:{ours.port}") as store:
             assert await store.get(KEY) is None
         for options in ("", f"?ssl_ca_certs={authorities}"):
-            async with RedisStore(url_of_another + options) as store:
+            url = f"rediss://127.0.0.1:{another.port}{options}"
+            async with RedisStore(url) as store:
                 with pytest.raises(StoreError):
                     await store.get(KEY)
 
@@ -488,24 +438,26 @@ class TestURLs:
         assert value == b"2"
         assert connections == 1
 
-    @cases("client error", {
-        "none": (None, "either the URL of a Redis server or a client"),
-        "a blocking one": (redis.Redis(), "client of redis.asyncio, got a <class"),
-        "one that decodes": (Redis(decode_responses=True), "does not decode"),
-        "a URL": ("redis://host", "client of redis.asyncio"),
+    @cases("url client error", {
+        "none": (None, None, "either the URL of a Redis server or a client"),
+        "a URL as well": ("redis://host", Redis(), "expected either the URL"),
+        "a blocking one": (None, redis.Redis(), "client of redis.asyncio, got a <cl"),
+        "one that decodes": (None, Redis(decode_responses=True), "does not decode"),
+        "a URL": (None, "redis://host", "client of redis.asyncio"),
     })  # fmt: skip
-    def test_unusable_client_raises(self, client: Any, error: str) -> None:  # noqa: ANN401 (a mistake)
+    def test_unusable_client_raises(
+        self,
+        url: str | None,
+        client: Any,  # noqa: ANN401 (a mistake)
+        error: str,
+    ) -> None:
         with pytest.raises(StoreError, match=error):
-            RedisStore(client=client)
+            RedisStore(url, client=client)
 
     async def test_function_that_creates_an_unusable_client_fails(self) -> None:
         async with RedisStore(client=lambda: Redis(decode_responses=True)) as store:
             with pytest.raises(StoreError, match="does not decode"):
                 await store.get(KEY)
-
-    def test_url_and_client_together_raise(self) -> None:
-        with pytest.raises(StoreError, match="expected either the URL"):
-            RedisStore("redis://host", client=Redis())
 
     async def test_function_creates_a_client_that_the_store_closes(
         self, own_valkey: Valkey
@@ -518,10 +470,6 @@ class TestURLs:
 
         assert value == b"1"
         await _until(lambda: open_connections(own_valkey) == 0)
-
-    @pytest.mark.parametrize("url", ["redis://host/0", "rediss://host", "unix:///a"])
-    def test_valid_url_is_accepted(self, url: str) -> None:
-        RedisStore(url)
 
 
 class TestEventLoops:
@@ -596,24 +544,6 @@ class TestLifecycle:
     async def test_required_server_is_used_at_once(self, own_valkey: Valkey) -> None:
         async with RedisStore(own_valkey.url, required=True):
             assert open_connections(own_valkey) == 1
-
-    async def test_exception_in_the_block_is_raised_unchanged_if_the_server_is_gone(
-        self, own_valkey: Valkey
-    ) -> None:
-        error = KeyError("mine")
-
-        async def fail_inside() -> None:
-            async with RedisStore(own_valkey.url) as store:
-                await store.get(KEY)
-                own_valkey.kill()
-                with pytest.raises(StoreError):
-                    await store.get(KEY)
-                raise error
-
-        with pytest.raises(KeyError) as raised:
-            await fail_inside()
-
-        assert raised.value is error
 
     async def test_closed_store_raises(self, valkey: Valkey) -> None:
         async with RedisStore(valkey.url) as store:
@@ -699,42 +629,6 @@ class TestFailures:
 
         assert calls == [None]
         assert value == b"ours"
-
-    async def test_cut_connections_cause_neither_wrong_values_nor_leaks(
-        self, own_valkey: Valkey
-    ) -> None:
-        keys = [str(number) for number in range(20)]
-        seen: list[bool] = []
-        failures = 0
-
-        async def look(store: RedisStore, key: str) -> None:
-            nonlocal failures
-            while failures < 200:
-                try:
-                    seen.append(await store.get(key) == bytes_of(key))
-                except StoreError:
-                    failures += 1
-
-        def cut_repeatedly() -> None:
-            with own_valkey.connection() as (connection, replies):
-                while failures < 200:
-                    connection.sendall(b"CLIENT KILL TYPE normal SKIPME yes\r\n")
-                    replies.readline()
-
-        async with RedisStore(own_valkey.url) as store:
-            for key in keys:
-                await store.update(key, to(bytes_of(key)))
-            with anyio.fail_after(3 * _TIMEOUT_SECONDS):
-                async with anyio.create_task_group() as tasks:
-                    for key in keys:
-                        tasks.start_soon(look, store, key)
-                    await anyio.to_thread.run_sync(cut_repeatedly)
-            values = [await store.get(key) for key in keys]
-            connections = open_connections(own_valkey)
-
-        assert all(seen)
-        assert values == [bytes_of(key) for key in keys]
-        assert connections <= len(keys)
 
     async def test_store_works_again_once_the_server_is_back(
         self, own_valkey: Valkey

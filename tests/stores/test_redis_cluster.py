@@ -82,51 +82,6 @@ async def test_keys_are_spread_across_the_nodes_and_listed_from_all(
     assert sum(counts) == len(_KEYS)
 
 
-async def test_key_is_found_after_its_slot_has_moved(
-    cluster: list[Valkey], prefix: str
-) -> None:
-    key = f"{prefix}{_KEYS[0]}"
-
-    async with RedisStore(client=client_of(cluster[0]), prefix=prefix) as store:
-        await store.update(_KEYS[0], to(b"1"))
-        source = next(node for node in cluster if _key_count(node, key))
-        target = next(node for node in cluster if node is not source)
-        _move_slot(key, source, target)
-        value = await store.get(_KEYS[0])
-        await store.update(_KEYS[0], to(b"2"))
-
-        assert value == b"1"
-        assert await store.get(_KEYS[0]) == b"2"
-    assert (_key_count(source, key), _key_count(target, key)) == (0, 1)
-
-
-async def test_store_works_again_once_a_replica_has_taken_over() -> None:
-    """The replica takes over only after the store has failed.
-
-    On a busy machine, it used to take over before the first call, which then succeeded.
-    """
-    with running_cluster(replicas=1) as (first, second, *_, replica):
-        replica.ask("CONFIG", "SET", "cluster-replica-no-failover", "yes")
-        async with RedisStore(client=client_of(second)) as store:
-            for key in _KEYS:
-                await store.update(key, to(bytes_of(key)))
-            lost = next(key for key in _KEYS if _key_count(first, f"robotsgate:{key}"))
-            while _key_count(replica, "robotsgate:") < _key_count(first, "robotsgate:"):
-                await anyio.lowlevel.checkpoint()
-
-            first.kill()
-            for call in (store.get(lost), store.update(lost, to(b"lost"))):
-                with pytest.raises(StoreError):
-                    await call
-            replica.ask("CONFIG", "SET", "cluster-replica-no-failover", "no")
-            with anyio.fail_after(_TIMEOUT_SECONDS):
-                while not await _is_whole(store):
-                    await anyio.lowlevel.checkpoint()
-            await store.update(lost, to(b"new"))
-
-            assert await store.get(lost) == b"new"
-
-
 async def test_unreachable_cluster_raises_store_error() -> None:
     port = dead_port()
 
@@ -165,27 +120,8 @@ async def _is_written(store: RedisStore, key: str) -> bool:
     return True
 
 
-async def _is_whole(store: RedisStore) -> bool:
-    """Whether all keys can be read and have their original values."""
-    try:
-        return all([await store.get(key) == bytes_of(key) for key in _KEYS])
-    except StoreError:
-        return False
-
-
 def _key_count(node: Valkey, prefix: str) -> int:
     """How many keys on `node` start with `prefix`."""
     keys = node.ask("KEYS", f"{prefix}*")
     assert isinstance(keys, list)
     return len(keys)
-
-
-def _move_slot(key: str, source: Valkey, target: Valkey) -> None:
-    """Move the slot of `key`, including `key` itself, to `target`."""
-    slot = source.ask("CLUSTER", "KEYSLOT", key)
-    names = [node.ask("CLUSTER", "MYID") for node in (source, target)]
-    target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", names[0])
-    source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", names[1])
-    source.ask("MIGRATE", HOST, target.port, key, 0, 5_000)
-    target.ask("CLUSTER", "SETSLOT", slot, "NODE", names[1])
-    source.ask("CLUSTER", "SETSLOT", slot, "NODE", names[1])

@@ -6,11 +6,8 @@ import asyncio
 import os
 import re
 import sqlite3
-import subprocess
-import sys
 import threading
-from contextlib import ExitStack, aclosing, closing, contextmanager, suppress
-from random import Random
+from contextlib import aclosing, closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import anyio
@@ -25,7 +22,6 @@ from robotsgate.stores.sqlite import SQLiteStore
 from robotsgate.testing import FakeSite
 from tests.cancellation import cancelled_at, each_way
 from tests.checking.builders import let_others_run
-from tests.stores.child import bytes_of, child
 from tests.stores.contracts import KEY, NOW, StoreContract, keys_of, to
 from tests.tables import cases
 
@@ -590,89 +586,7 @@ async def test_locked_file_that_is_not_a_store_is_refused_when_used(
                 await call(store)
 
 
-async def test_locked_existing_store_opens_without_waiting(
-    path: Path,
-) -> None:
-    await SQLiteStore(path).aclose()
-
-    with anyio.fail_after(TIMEOUT_SECONDS), locked(path):
-        async with SQLiteStore(path) as store:
-            assert await store.count() == 0
-
-
-@pytest.mark.slow
-def test_processes_share_a_file_and_lose_nothing_when_some_are_killed(
-    path: Path,
-) -> None:
-    chance = Random(1)  # noqa: S311 (reproducible, no secret)
-    lines: list[str] = []
-    with ExitStack() as stack:
-        members = [
-            stack.enter_context(child("tests.stores.crowd", path, number, 300))
-            for number in range(3)
-        ]
-        for number in range(10):
-            with child("tests.stores.crowd", path, f"victim-{number}", 10**6) as victim:
-                assert victim.stdout is not None
-                count = chance.randrange(80) + 1
-                lines += [victim.stdout.readline() for _ in range(count)]
-                with suppress(subprocess.TimeoutExpired):
-                    victim.wait(chance.uniform(0, 0.02))
-                victim.kill()
-                lines += victim.stdout.readlines()
-        for member in members:
-            output, error = member.communicate(timeout=3 * TIMEOUT_SECONDS)
-            assert (member.returncode, error) == (0, "")
-            lines += output.splitlines(keepends=True)
-
-    async def lost() -> list[str]:
-        async with SQLiteStore(path) as store:
-            return [key for key in keys if await store.get(key) != bytes_of(key)]
-
-    # The last line of a killed process may be incomplete.
-    keys = {line.rstrip() for line in lines if line.endswith("\n")}
-    assert len(keys) > 900
-    assert anyio.run(lost) == []
-    assert execute_sql(path, "PRAGMA integrity_check") == [("ok",)]
-
-
 # --- forking and closing -----------------------------------------------------------
-
-# Like a server that opens everything before it forks its workers. The child's exit
-# code is the number of refused calls.
-FORK = """
-import os, sys
-import anyio
-from robotsgate.stores.sqlite import SQLiteStore
-from tests.stores.test_sqlite import CALLS, StoreError, keys_of, to
-
-async def in_child(store):
-    refusals = 0
-    for call in CALLS.values():
-        try:
-            await call(store)
-        except StoreError as error:
-            refusals += "opened after the fork" in str(error)
-    await store.aclose()
-    return refusals
-
-async def in_parent(store):
-    await store.update("after", to(b""))
-    async with store:
-        return await keys_of(store)
-
-store = SQLiteStore(sys.argv[1])
-anyio.run(store.update, "before", to(b""))
-child = os.fork()
-if child == 0:
-    code = 99
-    try:
-        code = anyio.run(in_child, store)
-    finally:
-        os._exit(code)
-_, status = os.waitpid(child, 0)
-print(os.waitstatus_to_exitcode(status), *anyio.run(in_parent, store))
-"""
 
 
 async def test_store_closes_its_file_when_no_thread_can_start(
@@ -690,23 +604,6 @@ async def test_store_closes_its_file_when_no_thread_can_start(
         await store.aclose()
 
     assert not path.with_name(f"{path.name}-wal").exists()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no os.fork")
-def test_forked_child_is_refused_and_does_no_harm(path: Path) -> None:
-    # Python 3.12 and newer warn about forking a process with threads.
-    process = subprocess.run(  # noqa: S603 (this very interpreter)
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK, str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=3 * TIMEOUT_SECONDS,
-    )
-
-    assert process.stderr == ""
-    assert process.stdout.split() == [str(len(CALLS)), "after", "before"]
-    assert execute_sql(path, "PRAGMA integrity_check") == [("ok",)]
-    assert list(path.parent.iterdir()) == [path]
 
 
 async def test_store_opened_by_another_process_raises_and_is_left_open(
