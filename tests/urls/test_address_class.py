@@ -70,17 +70,10 @@ def test_address_has_its_class(kind: AddressClass) -> None:
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-@pytest.mark.parametrize(
-    ("prefix", "shift"),
-    [
-        ("::ffff:0:0", 0),
-        ("::ffff:0:0:0", 0),
-        ("64:ff9b::", 0),
-        ("2002::", 80),
-        ("2001:0::", 64),
-    ],
-    ids=["mapped", "translated", "NAT64", "6to4", "Teredo server"],
-)
+@pytest.mark.parametrize(("prefix", "shift"), [
+    ("::ffff:0:0", 0), ("::ffff:0:0:0", 0), ("64:ff9b::", 0), ("2002::", 80),
+    ("2001:0::", 64),
+], ids=["mapped", "translated", "NAT64", "6to4", "Teredo server"])  # fmt: skip
 def test_address_has_the_class_of_the_ipv4_address_embedded_in_it(
     kind: AddressClass, prefix: str, shift: int
 ) -> None:

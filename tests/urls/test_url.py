@@ -24,46 +24,6 @@ from tests.tables import cases
 from tests.urls.browsers import check
 
 
-@pytest.mark.parametrize(
-    ("robots_url", "url", "applies"),
-    [
-        ("http://example.com/robots.txt", "http://example.com/", True),
-        ("http://example.com/robots.txt", "http://example.com/folder/file", True),
-        ("http://example.com/robots.txt", "http://other.example.com/", False),
-        ("http://example.com/robots.txt", "https://example.com/", False),
-        ("http://example.com/robots.txt", "http://example.com:8181/", False),
-        ("http://www.example.com/robots.txt", "http://www.example.com/", True),
-        ("http://www.example.com/robots.txt", "http://example.com/", False),
-        ("http://www.example.com/robots.txt", "http://shop.www.example.com/", False),
-        ("http://www.example.com/robots.txt", "http://www.shop.example.com/", False),
-        ("https://www.müller.eu/robots.txt", "https://www.müller.eu/", True),
-        ("https://www.müller.eu/robots.txt", "https://www.xn--mller-kva.eu/", True),
-        ("https://www.müller.eu/robots.txt", "https://www.muller.eu/", False),
-        ("ftp://example.com/robots.txt", "ftp://example.com/", True),
-        ("ftp://example.com/robots.txt", "http://example.com/", False),
-        ("http://212.96.82.21/robots.txt", "http://212.96.82.21/", True),
-        ("http://212.96.82.21/robots.txt", "http://example.com/", False),
-        ("http://example.com:80/robots.txt", "http://example.com:80/", True),
-        ("http://example.com:80/robots.txt", "http://example.com/", True),
-        ("http://example.com:80/robots.txt", "https://example.com/", False),
-        ("http://example.com:80/robots.txt", "http://example.com:81/", False),
-        ("https://example.com:443/robots.txt", "https://example.com:443/", True),
-        ("https://example.com:443/robots.txt", "https://example.com/", True),
-        ("http://example.com:443/robots.txt", "https://example.com/", False),
-        ("http://example.com:443/robots.txt", "http://example.com/", False),
-        ("http://example.com:8181/robots.txt", "http://example.com:8181/", True),
-        ("http://example.com:8181/robots.txt", "http://example.com/", False),
-    ],
-)
-def test_robots_txt_applies_to_its_own_origin_only(
-    robots_url: str, url: str, *, applies: bool
-) -> None:
-    """The location examples from Google's specification."""
-    is_same = Origin.from_url(url) == Origin.from_url(robots_url)
-
-    assert is_same is applies
-
-
 @cases("url key", {
     "upper case": ("HTTP://EXAMPLE.com/", "http://example.com"),
     "http's port": ("http://example.com:80", "http://example.com"),
@@ -389,17 +349,14 @@ def target(*locations: str, url: str = URL, status: int = 301) -> str | None:
     return target
 
 
-TARGETS: dict[str, tuple[str, str]] = {
+TARGETS = {
     "an absolute path": ("/other.txt", "http://example.com:8080/other.txt"),
     "a relative path": ("other.txt", "http://example.com:8080/other.txt"),
     "a relative path with dots": ("./../a/x", "http://example.com:8080/a/x"),
     "only a query": ("?a=1", "http://example.com:8080/robots.txt?a=1"),
     "a path with a query": ("/a?b=/c", "http://example.com:8080/a?b=/c"),
     "another host": ("http://www.example.com/", "http://www.example.com/"),
-    "another host without a path": (
-        "http://www.example.com",
-        "http://www.example.com/",
-    ),
+    "another host without a path": ("http://www.example.com", "http://www.example.com/"),
     "another host with only a query": ("http://b.com?q", "http://b.com/?q"),
     "another port": ("http://example.com:81/x", "http://example.com:81/x"),
     "the default port, dropped": ("http://example.com:80/", "http://example.com/"),
@@ -427,13 +384,11 @@ TARGETS: dict[str, tuple[str, str]] = {
     "spaces around it": ("  /x \t", "http://example.com:8080/x"),
     "a character beyond ASCII": ("/é", "http://example.com:8080/%C3%A9"),
     "the same URL": (URL, URL),
-    "the longest Location": (
-        "/" + "x" * 16_383,
-        "http://example.com:8080/" + "x" * 16_383,
-    ),
-}
+    "the longest Location":
+        ("/" + "x" * 16_383, "http://example.com:8080/" + "x" * 16_383),
+}  # fmt: skip
 
-UNUSABLE: dict[str, tuple[list[str], str]] = {
+UNUSABLE = {
     "no Location": ([], "without a Location"),
     "Locations that differ": (["/a", "/b", "/a"], "2 different Location headers"),
     "an empty Location": ([""], "without a Location"),
@@ -447,12 +402,12 @@ UNUSABLE: dict[str, tuple[list[str], str]] = {
 }
 
 
-@pytest.mark.parametrize(("location", "expected"), TARGETS.values(), ids=TARGETS)
+@cases("location expected", TARGETS)
 def test_redirect_leads_to_target(location: str, expected: str) -> None:
     assert target(location) == expected
 
 
-@pytest.mark.parametrize(("locations", "message"), UNUSABLE.values(), ids=UNUSABLE)
+@cases("locations message", UNUSABLE)
 def test_unusable_location_raises(locations: list[str], message: str) -> None:
     with pytest.raises(RedirectError, match=message):
         target(*locations)
