@@ -19,7 +19,6 @@ import robotsgate
 from benchmarks.page import replace_parts
 from robotsgate import AccessResult, FailureKind, Policy, Reason, RobotsError, events
 from robotsgate.events import CheckerStats, GateStats
-from tests.client_tables import client_rows, refusal_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,13 +49,12 @@ def pages() -> Iterator[tuple[Path, str]]:
             for name in ("CheckerEvent", "GateEvent", "LedgerEvent")
         }
         | {kind.__name__: _field_rows(kind) for kind in (CheckerStats, GateStats)},
-        "reference/errors.md": {"refusals": refusal_rows(), "errors": _error_rows()},
+        "reference/errors.md": {"errors": _error_rows()},
         "reference/api/index.md": {
             page.stem: _name_rows(page)
             for page in (_FOLDER / "reference/api").glob("*.md")
             if page.stem != "index"
         },
-        "how-to/index.md": {"clients": client_rows()},
     }.items():
         page = _FOLDER / name
         marked = {key: _table(rows) for key, rows in tables.items()}

@@ -34,6 +34,7 @@ from sybil.parsers.markdown import CodeBlockParser, SkipParser
 from robotsgate import SystemClock
 from tests.reference_tables import pages
 from tests.servers.loopback import dead_port
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -177,26 +178,16 @@ def test_tutorial_prints_and_logs_what_it_shows(
     assert re.findall('^127.* (".*)', text, re.MULTILINE) == log
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(
-            "```python\nimport asyncio\nawait asyncio.sleep(0)\nprint(1)\n```\n"
-            "```text\n2\n```\n",
-            id="wrong output",
-        ),
-        pytest.param("```text\n2\n```\n", id="output without code"),
-        pytest.param(
-            "<!-- tests/tables.py -->\n```python\n12\n```\n", id="wrong excerpt"
-        ),
-        pytest.param(
-            "```console\n$ python examples/example_site.py\nyes\n```\n",
-            id="wrong output of an example",
-        ),
-    ],
-)
+@cases("page", {
+    "wrong output": ("```python\nawait gather()\nprint(1)\n```\n```text\n2\n```\n",),
+    "output without code": ("```text\n2\n```\n",),
+    "wrong excerpt": ("<!-- tests/tables.py -->\n```python\n12\n```\n",),
+    "wrong output of an example":
+        ("```console\n$ python examples/example_site.py\nyes\n```\n",),
+})  # fmt: skip
 def test_wrong_page_fails(page: str, tmp_path: Path) -> None:
-    (tmp_path / "page.md").write_text(page, encoding="utf-8")
+    setup = "```python\nfrom asyncio import gather\n```\n"
+    (tmp_path / "page.md").write_text(setup * ("await" in page) + page, "utf-8")
 
     with pytest.raises(SybilFailure):
         _run(tmp_path / "page.md")
@@ -226,3 +217,16 @@ def test_generated_tables_match_the_code() -> None:
     for page, text in pages():
         shown = page.read_text(encoding="utf-8")
         assert shown == text, "run: python -m tests.reference_tables"
+
+
+def test_versions_of_clients_are_those_that_are_tested() -> None:
+    table = (_ROOT / "docs/how-to/index.md").read_text(encoding="utf-8")
+    tested = "".join(
+        (_ROOT / name).read_text() for name in ("pyproject.toml", ".ci/run")
+    )
+
+    rows = re.findall(r"`([\w-]+)>=([\d.]+),(<[\d.]+)`( \(oldest)?", table)
+    assert len(rows) >= 10
+    for package, oldest, limit, is_oldest_tested in rows:
+        assert f"{package}>={oldest},{limit}" in tested
+        assert bool(is_oldest_tested) == (f"'{package}=={oldest}" in tested)
