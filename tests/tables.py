@@ -9,8 +9,6 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["cases"]
-
 
 def cases(names: str, rows: Mapping[str, tuple[object, ...]]) -> pytest.MarkDecorator:
     """Run a test once for each of `rows`.

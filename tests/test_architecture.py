@@ -29,43 +29,20 @@ if TYPE_CHECKING:
 PUBLIC = {*robotsgate.__all__, *robotsgate._EXTRA_HOMES}
 PACKAGE = Path(robotsgate.__file__).parent
 IO_LIBRARIES = {
-    "anyio",
-    "asyncio",
-    "cachetools",
-    "h11",
-    "httpcore",
-    "httpx",
-    "socket",
-    "sqlite3",
+    "anyio", "asyncio", "cachetools", "h11", "httpcore", "httpx", "socket", "sqlite3",
     "ssl",
-}
+}  # fmt: skip
 # Modules that take milliseconds to load and are rarely needed.
 RARELY_NEEDED = {
-    "datetime",
-    "email",
-    "ftplib",
-    "hmac",
-    "html",
-    "http_sf",
-    "idna",
-    "importlib.metadata",
-    "robotsgate.robotstxt._lint",
-    "robotsgate.robotstxt._usage_preferences",
-    "secrets",
-    "urllib.parse",
-}
+    "datetime", "email", "ftplib", "hmac", "html", "http_sf", "idna",
+    "importlib.metadata", "robotsgate.robotstxt._lint",
+    "robotsgate.robotstxt._usage_preferences", "secrets", "urllib.parse",
+}  # fmt: skip
 NOT_FOR_PARSING = IO_LIBRARIES | RARELY_NEEDED | {"ipaddress", "logging"}
 NOT_FOR_CHECKS = RARELY_NEEDED | {
-    "httpcore",
-    "httpx",
-    "pytest",
-    "redis",
-    "respx",
-    "robotsgate.events",
-    "robotsgate.testing",
-    "sqlite3",
-    "trio",
-}
+    "httpcore", "httpx", "pytest", "redis", "respx", "robotsgate.events",
+    "robotsgate.testing", "sqlite3", "trio",
+}  # fmt: skip
 
 
 def modules_after(statement: str) -> set[str]:
@@ -87,19 +64,10 @@ def modules_after(statement: str) -> set[str]:
     return set(json.loads(process.stdout))
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "robotstxt",
-        "urls",
-        "caching",
-        "cli._explain",
-        "archive",
-        "errors",
-        "events",
-        "page",
-    ],
-)
+@pytest.mark.parametrize("module", [
+    "robotstxt", "urls", "caching", "cli._explain", "archive", "errors", "events",
+    "page",
+])  # fmt: skip
 def test_pure_module_loads_no_io_libraries(module: str) -> None:
     loaded = modules_after(f"import robotsgate.{module}")
 
@@ -205,17 +173,10 @@ def test_using_a_name_without_its_extra_says_what_to_install(
         getattr(robotsgate, name)
 
 
-@pytest.mark.parametrize(
-    ("name", "dependency"),
-    [
-        ("aiohttp", "aiohttp"),
-        ("crawlee", "crawlee.crawlers"),
-        ("requests", "requests"),
-        ("scrapy", "scrapy"),
-        ("scrapy_playwright", "scrapy"),
-        ("warc", "fastwarc.warc"),
-    ],
-)
+@pytest.mark.parametrize(("name", "dependency"), [
+    ("aiohttp", "aiohttp"), ("crawlee", "crawlee.crawlers"), ("requests", "requests"),
+    ("scrapy", "scrapy"), ("scrapy_playwright", "scrapy"), ("warc", "fastwarc.warc"),
+])  # fmt: skip
 def test_importing_an_integration_without_its_extra_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, name: str, dependency: str
 ) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from robotsgate import __version__
+from tests.tables import cases
 
 ROOT = Path(__file__).parents[1]
 ADDRESS = "https://code.example/robotsgate"
@@ -54,10 +55,9 @@ def run(*module: str | Path, folder: Path) -> None:
 
 
 def replace_line(file: Path, start: str, line: str) -> None:
-    text = file.read_text(encoding="utf-8")
-    pattern = f"^{re.escape(start)}.*"
-    text = re.sub(pattern, line, text, count=1, flags=re.MULTILINE)
-    file.write_text(text, encoding="utf-8")
+    old = file.read_text(encoding="utf-8")
+    new = re.sub(f"^{re.escape(start)}.*", line, old, count=1, flags=re.MULTILINE)
+    file.write_text(new, encoding="utf-8")
 
 
 def wheel(checkout: Path) -> Path:
@@ -73,20 +73,17 @@ def unpacked_sdist(checkout: Path) -> Path:
     return built.parent / built.name.removesuffix(".tar.gz")
 
 
-def test_sdist_contains_only_the_files_of_the_project(checkout: Path) -> None:
+def test_sdist_contains_only_the_files_of_the_project_and_makes_the_same_wheel(
+    checkout: Path,
+) -> None:
+    from_checkout = wheel(checkout)
+
     sdist = unpacked_sdist(checkout)
 
     files = {path.name for path in checkout.iterdir() if path.is_file()}
     folders = INCLUDED | {"src"}
     assert {path.name for path in sdist.iterdir()} == files | folders | {"PKG-INFO"}
-
-
-def test_wheel_from_the_sdist_equals_wheel_from_the_checkout(checkout: Path) -> None:
-    from_checkout = wheel(checkout)
-
-    from_sdist = wheel(unpacked_sdist(checkout))
-
-    assert from_sdist.read_bytes() == from_checkout.read_bytes()
+    assert wheel(sdist).read_bytes() == from_checkout.read_bytes()
 
 
 @pytest.mark.parametrize("address", ["", ADDRESS])
@@ -104,17 +101,12 @@ def test_description_links_to_the_repository_only_if_its_address_is_set(
     assert (f"Project-URL: Repository, {address}\n" in built) == bool(address)
 
 
-@pytest.mark.parametrize(
-    ("tag", "date", "address", "is_released"),
-    [
-        pytest.param(f"v{__version__}", "2030-01-02", ADDRESS, True, id="complete"),
-        pytest.param(
-            "v99.0", "2030-01-02", ADDRESS, False, id="tag for another version"
-        ),
-        pytest.param(f"v{__version__}", "unreleased", ADDRESS, False, id="no date"),
-        pytest.param(f"v{__version__}", "2030-01-02", "", False, id="no address"),
-    ],
-)
+@cases("tag date address is_released", {
+    "complete": (f"v{__version__}", "2030-01-02", ADDRESS, True),
+    "a tag for another version": ("v99.0", "2030-01-02", ADDRESS, False),
+    "no date": (f"v{__version__}", "unreleased", ADDRESS, False),
+    "no address": (f"v{__version__}", "2030-01-02", "", False),
+})  # fmt: skip
 def test_release_requires_a_matching_tag_a_date_and_an_address(
     tag: str, date: str, address: str, *, is_released: bool, checkout: Path
 ) -> None:

@@ -60,18 +60,13 @@ async def test_crawler_reports_waiting_urls_at_sigterm_and_ends() -> None:
     assert events == [waiting]
 
 
-@pytest.mark.parametrize(
-    ("url", "status", "text"),
-    [
-        ("/about", 200, "Home"),
-        ("/diary/monday", 403, '"reason": "disallowed-by-rule"'),
-        ("/today", 403, '"reason": "disallowed-by-rule"'),
-        ("/missing", 404, ""),
-        ("/", 502, "too large"),
-        ("http://10.0.0.1/", 403, '"reason": "address-refused"'),
-        ("http://10.0.0.1/robots.txt", 502, "not a public address"),
-    ],
-)
+@pytest.mark.parametrize(("url", "status", "text"), [
+    ("/about", 200, "Home"), ("/missing", 404, ""), ("/", 502, "too large"),
+    ("/diary/monday", 403, '"reason": "disallowed-by-rule"'),
+    ("/today", 403, '"reason": "disallowed-by-rule"'),
+    ("http://10.0.0.1/", 403, '"reason": "address-refused"'),
+    ("http://10.0.0.1/robots.txt", 502, "not a public address"),
+])  # fmt: skip
 def test_service_returns_only_what_robots_txt_and_the_guard_allow(
     url: str, status: int, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

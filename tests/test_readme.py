@@ -10,19 +10,14 @@ DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_links_lead_to_existing_files() -> None:
+def test_links_and_cited_tests_exist() -> None:
+    policy = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     links = re.findall(r"\]\((?!https:)([^)#]+)", README)
+    cited = re.findall(r"`(tests/[\w/.]+)`", policy)
 
     assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []
-
-
-def test_tests_cited_by_the_security_policy_exist() -> None:
-    policy = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
-    paths = re.findall(r"`(tests/[\w/.]+)`", policy)
-
-    assert paths
-    assert [path for path in paths if not (ROOT / path).exists()] == []
+    assert cited
+    assert [path for path in links + cited if not (ROOT / path).exists()] == []
 
 
 def test_install_commands_use_pypi_only_after_the_first_release() -> None:
@@ -40,16 +35,6 @@ def test_install_commands_use_pypi_only_after_the_first_release() -> None:
         assert sources == {"robotsgate" if is_released else "."}, page
     index = (DOCS / "how-to/index.md").read_text(encoding="utf-8")
     assert ("not on PyPI" in index) != is_released
-
-
-def test_docs_are_built_in_a_folder_that_git_ignores() -> None:
-    others = ("CONTRIBUTING.md", "docs/how-to/try-a-file-in-a-browser.md")
-    pages = README + "".join((ROOT / page).read_text("utf-8") for page in others)
-    folders = re.findall(r"(?:sphinx-build[\w -]* docs|tester_page\.py) (\w+)", pages)
-
-    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
-    assert len(folders) == 3
-    assert [folder for folder in folders if f"/{folder}/" not in ignored] == []
 
 
 def test_claims_about_other_libraries_link_to_their_source() -> None:
