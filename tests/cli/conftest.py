@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +21,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from robotsgate.cli._program import run
+from tests.servers.loopback import LoopbackServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
+
+Program = Callable[..., "Result"]
+Serve = Callable[..., LoopbackServer]
 
 EXECUTABLE = Path(sys.executable).with_name("robotsgate")
 
@@ -47,7 +52,7 @@ class Result:
 @pytest.fixture
 def program(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., Result]]:
+) -> Iterator[Program]:
     """`program(*arguments, stdin=b"")` runs in this process, without a terminal."""
 
     def run_here(*arguments: object, stdin: bytes = b"") -> Result:

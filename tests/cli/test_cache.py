@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cli.conftest import Result
 from tests.servers.answers import Reply
 from tests.servers.loopback import dead_port
+from tests.tables import cases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from tests.cli.conftest import Result
-    from tests.servers.loopback import LoopbackServer
+    from tests.cli.conftest import Program, Serve
 
 _BODY = b"User-agent: *\nDisallow: /\n"
 
 
 @pytest.fixture
-def site(serve: Callable[..., LoopbackServer]) -> str:
+def site(serve: Serve) -> str:
     return serve(Reply(body=_BODY)).url
 
 
@@ -32,7 +32,7 @@ def dead() -> str:
 
 
 @pytest.fixture
-def store(program: Callable[..., Result], tmp_path: Path, site: str, dead: str) -> str:
+def store(program: Program, tmp_path: Path, site: str, dead: str) -> str:
     """A store with two entries for a live origin, one for a dead one, and a bad one."""
     store = f"sqlite:///{tmp_path}/robots.db"
     program("check", "--store", store, site, dead)
@@ -44,9 +44,7 @@ def store(program: Callable[..., Result], tmp_path: Path, site: str, dead: str) 
     return store
 
 
-def test_entries_are_listed(
-    program: Callable[..., Result], store: str, site: str, dead: str
-) -> None:
+def test_entries_are_listed(program: Program, store: str, site: str, dead: str) -> None:
     result = program("cache", "ls", "--store", store)
     records = program("cache", "ls", "--store", store, "--json").records
 
@@ -63,7 +61,7 @@ def test_entries_are_listed(
 
 
 def test_entries_of_an_origin_are_shown(
-    program: Callable[..., Result], store: str, site: str, dead: str
+    program: Program, store: str, site: str, dead: str
 ) -> None:
     text = program("cache", "show", "--store", store, f"{dead}/page").stdout
     records = program("cache", "show", "--store", store, "--json", site).records
@@ -77,54 +75,44 @@ def test_entries_of_an_origin_are_shown(
     assert [one["access"] for one in broken] == [None]
 
 
-def test_origin_without_an_entry_is_an_error(
-    program: Callable[..., Result], store: str
+@cases("arguments expected", {
+    "stats": (["stats"], Result(code=0, stderr="",
+        stdout="entries\t4\nsuccessful\t2\nunreachable\t1\nunreadable\t1\n")),
+    "stats as JSON": (["stats", "--json"], Result(code=0, stderr="",
+        stdout='{"entries": 4, "successful": 2, "unreachable": 1, "unreadable": 1}\n')),
+    "an origin without an entry": (["show", "http://y/"], Result(code=2, stdout="",
+        stderr="robotsgate: the store has no entry for http://y\n")),
+})  # fmt: skip
+def test_command_prints_about_the_store(
+    program: Program, store: str, arguments: list[str], expected: Result
 ) -> None:
-    result = program("cache", "show", "--store", store, "http://y/")
+    result = program("cache", arguments[0], "--store", store, *arguments[1:])
 
-    assert (result.code, result.stdout) == (2, "")
-    assert result.stderr == "robotsgate: the store has no entry for http://y\n"
+    assert result == expected
 
 
-def test_origin_is_forgotten_under_all_terms(
-    program: Callable[..., Result], store: str, site: str
+@cases("arguments count", {
+    "an origin, under all terms": (["forget", "{}", "http://y/"], 2),
+    "unusable entries": (["purge"], 1),
+})  # fmt: skip
+def test_entries_are_deleted(
+    program: Program, store: str, site: str, arguments: list[str], count: int
 ) -> None:
-    result = program("cache", "forget", "--store", store, site, "http://y/")
-    again = program("cache", "forget", "--store", store, "--json", site)
+    command = ["cache", *(one.format(site) for one in arguments), "--store", store]
 
-    assert (result.code, result.stdout) == (0, "deleted\t2\n")
+    result = program(*command)
+    again = program(*command, "--json")
+
+    assert (result.code, result.stdout) == (0, f"deleted\t{count}\n")
     assert (again.code, again.records) == (0, [{"deleted": 0}])
-    assert program("cache", "show", "--store", store, site).code == 2
 
 
-def test_unusable_entries_are_purged(
-    program: Callable[..., Result], store: str
+def test_empty_store_has_no_entries_and_a_missing_one_is_not_created(
+    program: Program, tmp_path: Path
 ) -> None:
-    result = program("cache", "purge", "--store", store, "--json")
-    again = program("cache", "purge", "--store", store)
+    empty = program("cache", "stats", "--store", "memory:", "--json")
+    missing = program("cache", "ls", "--store", f"sqlite:///{tmp_path}/x")
 
-    assert (result.code, result.records) == (0, [{"deleted": 1}])
-    assert (again.code, again.stdout) == (0, "deleted\t0\n")
-
-
-def test_entries_are_counted(program: Callable[..., Result], store: str) -> None:
-    text = program("cache", "stats", "--store", store).stdout
-    (record,) = program("cache", "stats", "--store", store, "--json").records
-
-    assert text == "entries\t4\nsuccessful\t2\nunreachable\t1\nunreadable\t1\n"
-    assert record == {"entries": 4, "successful": 2, "unreachable": 1, "unreadable": 1}
-
-
-def test_empty_store_has_no_entries(program: Callable[..., Result]) -> None:
-    result = program("cache", "stats", "--store", "memory:", "--json")
-
-    assert result.records == [{"entries": 0}]
-
-
-def test_missing_store_is_not_created(
-    program: Callable[..., Result], tmp_path: Path
-) -> None:
-    result = program("cache", "ls", "--store", f"sqlite:///{tmp_path}/x")
-
-    assert (result.code, result.stderr.count("\n")) == (2, 1)
+    assert empty.records == [{"entries": 0}]
+    assert (missing.code, missing.stderr.count("\n")) == (2, 1)
     assert list(tmp_path.iterdir()) == []

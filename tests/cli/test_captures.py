@@ -7,25 +7,16 @@ import sys
 from typing import TYPE_CHECKING
 
 from tests.cli.conftest import peak_kib
-from tests.integrations.warc_files import (
-    http,
-    member,
-    plain,
-    record,
-    redirect,
-    zipped,
-)
+from tests.integrations.warc_files import http, member, plain, record, zipped
 from tests.servers.answers import Reply
 from tests.tables import cases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     import pytest
 
-    from tests.cli.conftest import Result
-    from tests.servers.loopback import LoopbackServer
+    from tests.cli.conftest import Program, Serve
 
 _SITE, _OTHER = "https://a.example", "https://b.example"
 
@@ -54,10 +45,7 @@ def archive(folder: Path, *records: bytes, name: str = "robots.warc.gz") -> Path
     return file
 
 
-_TWO = (
-    captured("2024-01-01T12:00:00Z", "/1"),
-    captured("2024-01-31T23:59:59Z", "/2"),
-)
+_TWO = (captured("2024-01-01T12:00:00Z", "/1"), captured("2024-01-31T23:59:59Z", "/2"))
 _OUTAGE = (
     captured("2024-01-01T12:00:00Z", "/1"),
     captured("2024-01-31T12:00:00Z", status=503),
@@ -77,7 +65,7 @@ _OUTAGE = (
     ),
 })  # fmt: skip
 def test_last_capture_up_to_the_date_applies(
-    program: Callable[..., Result],
+    program: Program,
     tmp_path: Path,
     records: tuple[bytes, ...],
     date: str | None,
@@ -100,7 +88,7 @@ def test_last_capture_up_to_the_date_applies(
 
 
 def test_files_are_read_as_one_in_the_given_order(
-    program: Callable[..., Result], tmp_path: Path
+    program: Program, tmp_path: Path
 ) -> None:
     files = [
         archive(tmp_path, captured("2024-01-02T00:00:00Z", "/1"), name="1"),
@@ -125,7 +113,7 @@ def test_files_are_read_as_one_in_the_given_order(
 
 
 def test_unarchived_url_is_neither_allowed_nor_rejected(
-    program: Callable[..., Result], serve: Callable[..., LoopbackServer], tmp_path: Path
+    program: Program, serve: Serve, tmp_path: Path
 ) -> None:
     server = serve(Reply())
     file = archive(tmp_path, captured("2024-01-01T00:00:00Z", "/p"))
@@ -148,7 +136,7 @@ def test_unarchived_url_is_neither_allowed_nor_rejected(
 
 
 def test_json_has_the_date_of_the_capture_used(
-    program: Callable[..., Result], tmp_path: Path
+    program: Program, tmp_path: Path
 ) -> None:
     file = archive(
         tmp_path,
@@ -188,7 +176,7 @@ def test_json_has_the_date_of_the_capture_used(
 
 
 def test_damaged_file_is_used_up_to_the_damage(
-    program: Callable[..., Result], tmp_path: Path
+    program: Program, tmp_path: Path
 ) -> None:
     file, unknown = tmp_path / "robots\x1b.warc.gz", tmp_path / "unknown"
     intact = member(captured("2024-01-01T00:00:00Z", "/p"))
@@ -217,7 +205,7 @@ def test_damaged_file_is_used_up_to_the_damage(
 
 
 def test_unreadable_capture_that_applies_leaves_the_url_undecided(
-    program: Callable[..., Result], tmp_path: Path
+    program: Program, tmp_path: Path
 ) -> None:
     dates = ("2023-01-01T00:00:00Z", "2024-01-01T12:00:00Z")
     revisits = [
@@ -233,52 +221,8 @@ def test_unreadable_capture_that_applies_leaves_the_url_undecided(
     assert result.stderr.startswith(f"{file}: 3 captures, 2 unreadable\n")
 
 
-def test_redirect_target_may_be_in_any_file(
-    program: Callable[..., Result], tmp_path: Path
-) -> None:
-    location = redirect(f"{_SITE}/robots.txt", f"{_OTHER}/robots.txt")
-    target = captured("2024-01-01T00:00:00Z", "/p", site=_OTHER)
-    files = [archive(tmp_path, location), archive(tmp_path, target, name="2")]
-    stdin = f"{_SITE}/p\n{_SITE}/q\n".encode()
-
-    result = program("filter", "-a", "a", "--responses", *files, stdin=stdin)
-
-    assert (result.code, result.stdout) == (0, f"{_SITE}/q\n")
-
-
-@cases("arguments words", {
-    "a missing file": (["--responses", "nowhere.gz"], ["nowhere.gz", "No such file"]),
-    "a folder": (["--responses", "/"], ["/: ", "Is a directory"]),
-    "a file other than WARC": (
-        [f"--responses={__file__}"], [__file__, "expected an intact WARC record"]
-    ),
-    "an invalid date": (
-        ["--responses", "x", "--as-of", "2024-13-01"],
-        ["--as-of", "2024-01-31", "'2024-13-01'"],
-    ),
-    "a full disk": (["--responses=/dev/null", "--unknown", "/dev/full"], ["space"]),
-    "a store": (["--responses", "x", "--store", "memory:"], ["no --store"]),
-    "a User-Agent": (["--responses", "x", "--user-agent", "x"], ["no --user-agent"]),
-    "a proxy": (["--responses", "x", "--proxy", "x"], ["no --proxy"]),
-    "a timeout": (["--responses", "x", "--timeout", "1"], ["no --timeout"]),
-    "a date without files": (["--as-of", "2024-01-31"], ["--responses with --as-of"]),
-    "--unknown without files": (["--unknown", "/dev/null"], ["with --unknown"]),
-    "an argument without files": (["urls.txt"], ["URLs on stdin", "'urls.txt'"]),
-})  # fmt: skip
-def test_error_is_one_line(
-    program: Callable[..., Result], arguments: list[str], words: list[str]
-) -> None:
-    result = program(
-        "filter", "-q", "-a", "a", *arguments, stdin=f"{_SITE}/\n".encode()
-    )
-
-    assert (result.code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    for word in words:
-        assert word in result.stderr
-
-
 def test_missing_extra_is_an_error_that_says_what_to_install(
-    program: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+    program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "fastwarc.warc", None)
     monkeypatch.delitem(sys.modules, "robotsgate.integrations.warc", raising=False)

@@ -13,11 +13,9 @@ from tests.servers.loopback import dead_port
 from tests.tables import cases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from tests.cli.conftest import Result
-    from tests.servers.loopback import LoopbackServer
+    from tests.cli.conftest import Program, Serve
 
 _BODY = b"""\
 User-agent: news
@@ -34,66 +32,45 @@ Disallow: /
 
 
 @pytest.fixture
-def site(serve: Callable[..., LoopbackServer]) -> str:
+def site(serve: Serve) -> str:
     return serve(Reply(body=_BODY)).url
 
 
-@cases("arguments code answers", {
-    "allowed": (["-a", "a", "/x"], 0, [True]),
-    "any agent if none is given": (["/x"], 1, [False]),
-    "some URLs disallowed": (["-a", "a", "/x", "/p", "/x"], 1, [True, False, True]),
-    "several agents": (["-a", "a", "-a", "b", "/x", "/p"], 1,
-                       [True, False, False, False]),
-    "one crawler with two names": (["-a", "none,news,a", "/p"], 0, [True]),
-    "the same with spaces": (["-a", "none, news, a", "/p"], 0, [True]),
-    "a header with a comma": (["-a", "Mozilla/5.0 (like, compatible; a/1.0)", "/p"], 1,
-                              [False]),
+_FRESH = "fresh for 24 h"
+
+
+@cases("arguments code lines", {
+    "by a rule of its group": (["-a", "A", "/p"], 1,
+        [f"disallowed {{}}/p: line 5 (Disallow: /p, for a); {_FRESH}"]),
+    "by a rule for all agents, if none is given": (["/"], 1,
+        [f"disallowed {{}}/: line 10 (Disallow: /, for all agents); {_FRESH}"]),
+    "by a group named in a header": (
+        ["-a", "Mozilla/5.0 (like, compatible; a/1.0)", "/p/ok"], 0,
+        [f"allowed {{}}/p/ok: line 6 (Allow: /p/ok, for a); {_FRESH}"]),
+    "without a rule": (["-a", "a", "/x"], 0,
+        [f"allowed {{}}/x: none of the rules for a in robots.txt match; {_FRESH}"]),
+    "robots.txt itself": (["/robots.txt"], 0,
+        ["allowed {}/robots.txt: robots.txt itself may always be fetched"]),
+    "of several agents, one with two names": (
+        ["-a", "a", "-a", "none, news", "/p", "/robots.txt"], 1,
+        [f"disallowed {{}}/p for a: line 5 (Disallow: /p, for a); {_FRESH}",
+         ("allowed {}/p for none,news: none of the rules for news in robots.txt match;"
+          f" {_FRESH}"),
+         "allowed {}/robots.txt for a: robots.txt itself may always be fetched",
+         "allowed {}/robots.txt for none,news: robots.txt itself may always be fetched"]
+    ),
 })  # fmt: skip
-def test_checks_are_answered_in_order(
-    program: Callable[..., Result],
-    site: str,
-    arguments: list[str],
-    code: int,
-    answers: list[bool],
+def test_checks_are_answered_in_order_with_their_reasons(
+    program: Program, site: str, arguments: list[str], *, code: int, lines: list[str]
 ) -> None:
-    result = program(
-        "check", "--json", *(site + a if a[0] == "/" else a for a in arguments)
-    )
+    options = [site + one if one[0] == "/" else one for one in arguments]
 
-    assert result.code == code
-    assert [one["allowed"] for one in result.records] == answers
-    assert result.stderr == ""
+    result = program("check", *options)
+    records = program("check", "--json", *options).records
 
-
-@cases("arguments lines", {
-    "by a rule of its group":
-        (["-a", "A", "/p"], ["disallowed {}/p: line 5 (Disallow: /p, for a); {}"]),
-    "by a rule for all agents":
-        (["-a", "b", "/"],
-         ["disallowed {}/: line 10 (Disallow: /, for all agents); {}"]),
-    "by a group named in a header":
-        (["-a", "Mozilla/5.0 (compatible; a/1.0)", "/p/ok"],
-         ["allowed {}/p/ok: line 6 (Allow: /p/ok, for a); {}"]),
-    "without a rule":
-        (["-a", "a", "/x"],
-         ["allowed {}/x: none of the rules for a in robots.txt match; {}"]),
-    "robots.txt itself":
-        (["/robots.txt"],
-         ["allowed {}/robots.txt: robots.txt itself may always be fetched"]),
-    "for several agents":
-        (["-a", "a", "-a", "none,news", "/p"],
-         ["disallowed {}/p for a: line 5 (Disallow: /p, for a); {}",
-          ("allowed {}/p for none,news: none of the rules for news in robots.txt match;"
-           " {}")]),
-})  # fmt: skip
-def test_verdict_comes_first_and_its_reason_last(
-    program: Callable[..., Result], site: str, arguments: list[str], lines: list[str]
-) -> None:
-    result = program("check", *(site + a if a[0] == "/" else a for a in arguments))
-
-    assert result.stdout.splitlines() == [
-        line.format(site, "fresh for 24 h") for line in lines
-    ]
+    assert (result.code, result.stderr) == (code, "")
+    assert result.stdout.splitlines() == [line.format(site) for line in lines]
+    assert [one["allowed"] for one in records] == [line[0] == "a" for line in lines]
 
 
 @cases("status policy code answer", {
@@ -109,13 +86,7 @@ def test_verdict_comes_first_and_its_reason_last(
          "disallowed {}/: access to robots.txt is restricted (403); fresh for "),
 })  # fmt: skip
 def test_exit_code_tells_unreachable_from_disallowed(
-    program: Callable[..., Result],
-    serve: Callable[..., LoopbackServer],
-    status: int,
-    policy: str,
-    *,
-    code: int,
-    answer: str,
+    program: Program, serve: Serve, status: int, policy: str, *, code: int, answer: str
 ) -> None:
     server = serve(Reply(status=status))
 
@@ -126,52 +97,22 @@ def test_exit_code_tells_unreachable_from_disallowed(
     assert result.stdout.count("\n") == 1
 
 
-@cases("arguments stdin message", {
-    "a URL without an origin": (["x"], b"", "expected an absolute URL"),
-    "a line without an origin": (["-"], b"x\n", "expected an absolute URL"),
-    "a line that is not UTF-8": ([], b"http://h/\xff\n", "expected a line in UTF-8"),
-    "an overlong line": ([], b"x" * 3_000_000 + b"\n\n", "at most 1048576 bytes"),
-    "an unknown store": (["--store", "x", "http://h/"], b"", "expected memory:"),
-    "a store that cannot be opened":
-        (["--store", "sqlite:////nowhere/x", "http://h/"], b"", "an existing folder"),
-    "a store that cannot be reached":
-        (["--store", f"redis://127.0.0.1:{dead_port()}", "http://h/"], b"", "Redis"),
-    "an unknown proxy": (["--proxy", "x", "http://h/"], b"", "Unknown scheme"),
-    "an agent that names no crawler":
-        (["-a", "Mozilla/5.0", "http://h/"], b"", "expected"),
-    "an unknown option": (["--nope"], b"", "(see robotsgate check --help)"),
-    "an infinite timeout": (["--timeout", "inf"], b"", "finite number above 0"),
-    "a header that cannot be sent":
-        (["--user-agent", "\n", "http://h/"], b"", "expected user_agent"),
-})  # fmt: skip
-def test_error_is_one_line_on_stderr(
-    program: Callable[..., Result], arguments: list[str], stdin: bytes, message: str
-) -> None:
-    result = program("check", *arguments, stdin=stdin)
-
-    assert (result.code, result.stdout) == (2, "")
-    assert message in result.stderr
-    assert result.stderr.startswith("robotsgate: ")
-    assert result.stderr.count("\n") == 1
-
-
 def test_error_outranks_unreachable_and_does_not_stop_the_run(
-    program: Callable[..., Result], site: str
+    program: Program, site: str
 ) -> None:
     dead = f"http://127.0.0.1:{dead_port()}/"
 
     result = program("check", "--json", dead, "x", f"{site}/p")
+    explained = program("check", "--explain", dead, f"{site}/p")
 
-    assert result.code == 2
-    assert [one["reason"] for one in result.records] == [
-        "unreachable",
-        "disallowed-by-rule",
-    ]
-    assert program("check", dead, f"{site}/p").code == 3
+    reasons = [one["reason"] for one in result.records]
+    assert (result.code, reasons) == (2, ["unreachable", "disallowed-by-rule"])
+    assert explained.code == 3
+    assert "a file or a 404 from the server at the next fetch, at 2" in explained.stdout
 
 
 def test_explanation_marks_the_line_and_lists_competing_rules(
-    program: Callable[..., Result], serve: Callable[..., LoopbackServer]
+    program: Program, serve: Serve
 ) -> None:
     body = _BODY.replace(b"/p/ok/not", b"/p/ok/not\x1b[31m[bold]")
     server = serve(
@@ -203,55 +144,39 @@ def test_explanation_marks_the_line_and_lists_competing_rules(
     ]
 
 
-@cases("path agent changes", {
-    "a single rule": ("/x", "b", (
+_NO_GROUP = b"User-agent: x\nDisallow: /\n"
+
+
+@cases("body path agent changes", {
+    "a single rule": (_BODY, "/x", "b", (
         "an Allow line for all agents,"
         " with a matching pattern at least as long as /"
         " | removing line 10: no rule would then match"
         " | a group for 'b', which would then apply")),
-    "a single allow rule": ("/a", "c", (
+    "a single allow rule": (_BODY, "/a", "c", (
         "a Disallow line for c, with a matching pattern longer than /")),
-    "no rule": ("/x", "news", "a Disallow line for news whose pattern matches"),
-    "a single rule, for all agents": ("/x", "*", (
+    "no rule": (_BODY, "/x", "news", "a Disallow line for news whose pattern matches"),
+    "a single rule, for all agents": (_BODY, "/x", "*", (
         "an Allow line for all agents,"
         " with a matching pattern at least as long as /"
         " | removing line 10: no rule would then match")),
     "robots.txt itself":
-        ("/robots.txt", "a", "nothing: robots.txt itself may always be fetched"),
+        (_BODY, "/robots.txt", "a", "nothing: robots.txt itself may always be fetched"),
+    "no group": (_NO_GROUP, "/", "b", "a group for this agent, or for all agents (*)"),
+    "no group for all agents": (_NO_GROUP, "/", "*", "a group for all agents (*)"),
 })  # fmt: skip
 def test_explanation_says_what_would_change_the_answer(
-    program: Callable[..., Result],
-    serve: Callable[..., LoopbackServer],
-    path: str,
-    agent: str,
-    changes: str,
+    program: Program, serve: Serve, body: bytes, path: str, *, agent: str, changes: str
 ) -> None:
-    server = serve(Reply(body=_BODY + b"\nUser-agent: c\nAllow: /\n"))
+    server = serve(Reply(body=body + b"\nUser-agent: c\nAllow: /\n"))
 
     result = program("check", "--explain", "--json", "-a", agent, f"{server.url}{path}")
 
     assert result.records[0]["explanation"]["changes"] == changes.split(" | ")
 
 
-@cases("agent change", {
-    "one agent": ("b", "a group for this agent, or for all agents (*)"),
-    "all agents": ("*", "a group for all agents (*)"),
-})  # fmt: skip
-def test_explanation_without_a_group_asks_for_one(
-    program: Callable[..., Result],
-    serve: Callable[..., LoopbackServer],
-    agent: str,
-    change: str,
-) -> None:
-    server = serve(Reply(body=b"User-agent: a\nDisallow: /\n"))
-
-    result = program("check", "--explain", "--json", "-a", agent, f"{server.url}/")
-
-    assert result.records[0]["explanation"]["changes"] == [change]
-
-
 def test_only_the_first_of_many_rules_are_explained(
-    program: Callable[..., Result], serve: Callable[..., LoopbackServer]
+    program: Program, serve: Serve
 ) -> None:
     rules = b"".join(b"Disallow: /%s\n" % (b"*" * n) for n in range(12))
     server = serve(Reply(body=b"User-agent: *\n" + rules))
@@ -263,16 +188,8 @@ def test_only_the_first_of_many_rules_are_explained(
     assert ", …: no rule would then match" in explanation["changes"][1]
 
 
-def test_explanation_of_an_unreachable_origin_names_the_next_fetch(
-    program: Callable[..., Result],
-) -> None:
-    result = program("check", "--explain", f"http://127.0.0.1:{dead_port()}/")
-
-    assert "a file or a 404 from the server at the next fetch, at 2" in result.stdout
-
-
 def test_request_goes_to_the_proxy_instead_of_the_origin(
-    program: Callable[..., Result], serve: Callable[..., LoopbackServer]
+    program: Program, serve: Serve
 ) -> None:
     proxy = serve(Reply(body=_BODY))
 
@@ -284,7 +201,7 @@ def test_request_goes_to_the_proxy_instead_of_the_origin(
 
 @cases("option count", {"normal": ("--json", 1), "quiet": ("-q", 0)})
 def test_warning_is_one_line_unless_quiet(
-    program: Callable[..., Result], site: str, tmp_path: Path, option: str, count: int
+    program: Program, site: str, tmp_path: Path, option: str, count: int
 ) -> None:
     """A store that fails during the run does not change the answer."""
     path = tmp_path / "robots.db"
@@ -302,9 +219,7 @@ def test_warning_is_one_line_unless_quiet(
     )
 
 
-def test_verbose_run_logs_escaped_steps(
-    program: Callable[..., Result], serve: Callable[..., LoopbackServer]
-) -> None:
+def test_verbose_run_logs_escaped_steps(program: Program, serve: Serve) -> None:
     server = serve(Reply(status=302, headers={"Location": "gopher://\x1b[31m"}))
 
     result = program("check", "-v", "--json", f"{server.url}/")

@@ -20,14 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.cli.conftest import Result
-    from tests.servers.loopback import LoopbackServer
+    from tests.cli.conftest import Program, Serve
 
 _BODY = b"User-agent: *\nDisallow: /p\n"
 
 
 def test_allowed_urls_are_printed_in_input_order(
-    program: Callable[..., Result], serve: Callable[..., LoopbackServer]
+    program: Program, serve: Serve
 ) -> None:
     # Neither server responds until both have received a request.
     crowd = Crowd(2, Reply(body=_BODY))
@@ -42,7 +41,7 @@ def test_allowed_urls_are_printed_in_input_order(
 
 
 def test_lines_stay_in_order_if_their_origins_do_not_fit_in_memory(
-    program: Callable[..., Result], serve: Callable[..., LoopbackServer], tmp_path: Path
+    program: Program, serve: Serve, tmp_path: Path
 ) -> None:
     servers = [serve(Reply(body=_BODY)) for _ in range(3)]
     lines = [f"{servers[n % 3].url}/{'xp'[n % 2]}{n:0500}" for n in range(2_000)]
@@ -61,7 +60,7 @@ def test_lines_stay_in_order_if_their_origins_do_not_fit_in_memory(
 
 
 def test_rejected_lines_have_their_reasons(
-    program: Callable[..., Result], serve: Callable[..., LoopbackServer], tmp_path: Path
+    program: Program, serve: Serve, tmp_path: Path
 ) -> None:
     url, dead = serve(Reply(body=_BODY)).url, f"http://127.0.0.1:{dead_port()}"
     rejected = tmp_path / "rejected"
@@ -81,33 +80,23 @@ def test_rejected_lines_have_their_reasons(
     ]
 
 
-def test_url_that_cannot_be_fetched_is_rejected_with_its_reason(
-    program: Callable[..., Result], tmp_path: Path
+def test_url_that_cannot_be_fetched_is_rejected_without_a_fetch(
+    program: Program, serve: Serve, tmp_path: Path
 ) -> None:
-    rejected = tmp_path / "rejected"
-    through_a_proxy = ("--proxy", "http://127.0.0.1:1", "--rejected", rejected)
+    server, rejected = serve(Reply(body=_BODY)), tmp_path / "rejected"
 
-    result = program("filter", "-a", "a", *through_a_proxy, stdin=b"ftp://h/\n")
-
-    assert (result.code, result.stdout) == (0, "")
-    assert rejected.read_text().startswith("ftp://h/\tonly a checker without a client")
-
-
-def test_url_that_is_not_utf8_causes_no_fetch(
-    program: Callable[..., Result], serve: Callable[..., LoopbackServer]
-) -> None:
-    server = serve(Reply(body=_BODY))
-
-    result = program("filter", "-a", "a", stdin=f"{server.url}/".encode() + b"\xff\n")
+    result = program(
+        *("filter", "-a", "a", "--proxy", server.url, "--rejected", rejected),
+        stdin=f"ftp://h/\n{server.url}/".encode() + b"\xff\n",
+    )
 
     assert (result.code, result.stdout, server.targets) == (1, "", [])
+    assert rejected.read_text().startswith("ftp://h/\tonly a checker without a client")
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_line_with_a_control_character_inside_its_url_has_no_url(
-    program: Callable[..., Result],
-    serve: Callable[..., LoopbackServer],
-    options: list[str],
+    program: Program, serve: Serve, options: list[str]
 ) -> None:
     """For many readers of the output, the second URL was on a line of its own."""
     url = serve(Reply(body=_BODY)).url
@@ -123,7 +112,7 @@ def test_line_with_a_control_character_inside_its_url_has_no_url(
 
 
 def test_json_object_that_spans_lines_for_some_readers_is_refused(
-    program: Callable[..., Result], serve: Callable[..., LoopbackServer]
+    program: Program, serve: Serve
 ) -> None:
     url = serve(Reply(body=_BODY)).url
     inner = json.dumps({"url": f"{url}/p"})
@@ -136,7 +125,7 @@ def test_json_object_that_spans_lines_for_some_readers_is_refused(
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_lines_without_a_url_are_counted_and_cause_exit_code_1(
-    program: Callable[..., Result], options: list[str]
+    program: Program, options: list[str]
 ) -> None:
     result = program("filter", "-a", "a", *options, stdin=b"foo\n\nmailto:me\n")
 
@@ -146,7 +135,7 @@ def test_lines_without_a_url_are_counted_and_cause_exit_code_1(
     )
 
 
-def test_urls_are_printed_byte_for_byte(serve: Callable[..., LoopbackServer]) -> None:
+def test_urls_are_printed_byte_for_byte(serve: Serve) -> None:
     """In a locale other than UTF-8, it used to print /\\u65e5\\u672c."""
     line = f"{serve(Reply(body=_BODY)).url}/日本"
 
@@ -158,7 +147,7 @@ def test_urls_are_printed_byte_for_byte(serve: Callable[..., LoopbackServer]) ->
 
 
 def test_json_objects_are_passed_through_unchanged(
-    program: Callable[..., Result], serve: Callable[..., LoopbackServer], tmp_path: Path
+    program: Program, serve: Serve, tmp_path: Path
 ) -> None:
     url = serve(Reply(body=_BODY)).url
     good = f'{{ "a":1, "link": "{url}/x"}}'
@@ -181,40 +170,15 @@ def test_json_objects_are_passed_through_unchanged(
     assert "expected an absolute URL" in rows[5]["error"]
 
 
-def test_second_run_with_a_store_fetches_nothing(
-    program: Callable[..., Result], serve: Callable[..., LoopbackServer], tmp_path: Path
-) -> None:
-    server = serve(Reply(body=_BODY))
-    store = f"sqlite:///{tmp_path}/robots.db"
-    arguments = ("filter", "-a", "none,a", "--store", store)
-
-    results = [program(*arguments, stdin=f"{server.url}/x".encode()) for _ in range(2)]
-
-    assert [one.stdout for one in results] == [f"{server.url}/x\n"] * 2
-    assert server.targets == ["/robots.txt"]
-
-
-@pytest.mark.parametrize("arguments", [
-    ["-a", "Mozilla/5.0"], [], ["-a", "a", "--rejected", "/nowhere/x"],
-    ["-a", "a", "--rejected", "/dev/full"],
-])  # fmt: skip
-def test_error_is_one_line(
-    program: Callable[..., Result], arguments: list[str]
-) -> None:
-    result = program("filter", "-q", *arguments, stdin=b"x\n")
-
-    assert (result.code, result.stderr.count("\n")) == (2, 1)
-
-
 @pytest.mark.parametrize(("dialect", "code"), [("rfc9309", 2), ("google", 0)])
 def test_name_is_checked_in_the_dialect_before_input_is_read(
-    program: Callable[..., Result], dialect: str, code: int
+    program: Program, dialect: str, code: int
 ) -> None:
     """In any dialect, filter used to refuse what RFC 9309 does not allow."""
     assert program("filter", "-a", "Mozilla/5.0", "--dialect", dialect).code == code
 
 
-def test_ctrl_c_keeps_the_output_so_far(serve: Callable[..., LoopbackServer]) -> None:
+def test_ctrl_c_keeps_the_output_so_far(serve: Serve) -> None:
     quick, slow = serve(Reply(body=_BODY)), serve(Raw(b"", Connection.hang))
     with running("filter", "-a", "a") as process:
         process.stdin.write(f"{quick.url}/\n".encode())
@@ -231,9 +195,7 @@ def test_ctrl_c_keeps_the_output_so_far(serve: Callable[..., LoopbackServer]) ->
     assert stderr.decode().startswith("1 URLs, 1 allowed, ")
 
 
-def test_closed_pipe_ends_it_silently(
-    serve: Callable[..., LoopbackServer], tmp_path: Path
-) -> None:
+def test_closed_pipe_ends_it_silently(serve: Serve, tmp_path: Path) -> None:
     urls, code = tmp_path / "urls", tmp_path / "code"
     urls.write_text(f"{serve(Reply(body=_BODY)).url}/\n" * 20_000)
 
@@ -263,7 +225,7 @@ def _ignore_ctrl_c() -> None:
     "SIGTERM to a background job": (signal.SIGTERM, _ignore_ctrl_c),
 })  # fmt: skip
 def test_terminating_signal_leaves_no_folder_behind(
-    serve: Callable[..., LoopbackServer],
+    serve: Serve,
     tmp_path: Path,
     number: signal.Signals,
     prepare: Callable[[], None] | None,
@@ -285,7 +247,7 @@ def test_terminating_signal_leaves_no_folder_behind(
 
 
 def test_memory_does_not_grow_with_the_number_of_lines(
-    serve: Callable[..., LoopbackServer], tmp_path: Path
+    serve: Serve, tmp_path: Path
 ) -> None:
     url = serve(Reply(body=_BODY)).url
     urls = tmp_path / "urls"
@@ -299,7 +261,7 @@ def test_memory_does_not_grow_with_the_number_of_lines(
 
 
 def test_terminal_output_has_no_raw_escapes_and_no_progress(
-    serve: Callable[..., LoopbackServer], tmp_path: Path
+    serve: Serve, tmp_path: Path
 ) -> None:
     urls = tmp_path / "urls"
     urls.write_text(f"{serve(Reply(body=_BODY)).url}/\x9b0;x\u202e\n")
@@ -309,9 +271,7 @@ def test_terminal_output_has_no_raw_escapes_and_no_progress(
     assert re.match(rb"http://[^ ]+/\\x9b0;x\\u202e\r\n1 URLs, 1 allowed, ", shown)
 
 
-def test_closing_the_terminal_changes_no_answer(
-    serve: Callable[..., LoopbackServer],
-) -> None:
+def test_closing_the_terminal_changes_no_answer(serve: Serve) -> None:
     line = f"{serve(Reply(body=_BODY)).url}/\n".encode()
     parent, terminal = pty.openpty()
     with running("filter", "-a", "a", stderr=terminal) as process:
@@ -325,9 +285,7 @@ def test_closing_the_terminal_changes_no_answer(
     assert (process.returncode, stdout) == (0, line)
 
 
-def test_progress_is_shown_on_a_terminal(
-    serve: Callable[..., LoopbackServer], tmp_path: Path
-) -> None:
+def test_progress_is_shown_on_a_terminal(serve: Serve, tmp_path: Path) -> None:
     urls = tmp_path / "urls"
     urls.write_text(f"{serve(Reply(body=_BODY)).url}/\n" * 10)
 

@@ -19,20 +19,16 @@ from robotsgate.__main__ import main
 from robotsgate.cli import _program
 from tests.cli.conftest import run_in_shell, run_on_terminal, running
 from tests.servers.answers import Reply
+from tests.servers.loopback import dead_port
 from tests.tables import cases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.cli.conftest import Result
-    from tests.servers.loopback import LoopbackServer
+    from tests.cli.conftest import Program, Serve
 
 _BODY = b"User-agent: *\nDisallow: /\x1b]0;[red]x\n"
 
 
-def test_installed_program_answers_on_stdout(
-    serve: Callable[..., LoopbackServer],
-) -> None:
+def test_installed_program_answers_on_stdout(serve: Serve) -> None:
     server = serve(Reply(body=_BODY))
 
     result = run_in_shell(f"robotsgate check {server.url}/a x")
@@ -122,7 +118,7 @@ _CLOSED = "robotsgate: [Errno 9] Bad file descriptor\n"
         ("lint - <&-", 2, _CLOSED.replace(": ", ": cannot read the file: ", 1)),
 })  # fmt: skip
 def test_failing_stream_changes_no_answer_and_shows_no_traceback(
-    serve: Callable[..., LoopbackServer], command: str, code: int, stderr: str
+    serve: Serve, command: str, code: int, stderr: str
 ) -> None:
     url = serve(Reply(body=_BODY)).url
     stdin = f"printf '{url}/\\nDisalow: /\\n' | "
@@ -134,7 +130,7 @@ def test_failing_stream_changes_no_answer_and_shows_no_traceback(
 
 @pytest.mark.parametrize("has_colour", [True, False])
 def test_terminal_gets_colour_unless_no_color_is_set(
-    serve: Callable[..., LoopbackServer], *, has_colour: bool
+    serve: Serve, *, has_colour: bool
 ) -> None:
     server = serve(Reply(body=_BODY))
     shown = run_on_terminal(
@@ -183,10 +179,7 @@ def test_module_runs_like_the_program() -> None:
     (TypeError("a bug"), "Traceback"),
 ])  # fmt: skip
 def test_failure_never_exits_with_the_code_for_disallowed(
-    program: Callable[..., Result],
-    monkeypatch: pytest.MonkeyPatch,
-    error: Exception,
-    start: str,
+    program: Program, monkeypatch: pytest.MonkeyPatch, error: Exception, start: str
 ) -> None:
     def fail(*_: object) -> None:
         raise error
@@ -198,13 +191,17 @@ def test_failure_never_exits_with_the_code_for_disallowed(
     assert (result.code, result.stderr.startswith(start)) == (2, True)
 
 
-def test_program_without_a_command_shows_its_help(
-    program: Callable[..., Result],
+@cases("command code words", {
+    "no command": ("", 2, "robotsgate lint robots.txt"),
+    "an unknown command": ("chekc", 2, "No such command 'chekc'"),
+    "the version": ("--version", 0, "robotsgate, version "),
+})  # fmt: skip
+def test_program_answers_without_a_command(
+    program: Program, command: str, *, code: int, words: str
 ) -> None:
-    result = program()
+    result = program(*command.split())
 
-    assert result.code == 2
-    assert "robotsgate lint robots.txt" in result.stdout + result.stderr
+    assert (result.code, words in result.stdout + result.stderr) == (code, True)
 
 
 def test_shell_completion_is_printed() -> None:
@@ -232,9 +229,7 @@ def test_table_is_wrapped_on_a_terminal_without_truncating_cells(
     assert raw == f"User-agent: [b]\r\nDisallow: /\\x1b{'x' * 100}y\r\n"
 
 
-def test_verdict_is_one_line_on_a_terminal_or_two_if_too_long(
-    serve: Callable[..., LoopbackServer],
-) -> None:
+def test_verdict_is_one_line_on_a_terminal_or_two_if_too_long(serve: Serve) -> None:
     url = serve(Reply(body=b"User-agent: *\nDisallow: /p\n")).url
 
     urls = [f"{url}/p", f"{url}/p/{'x' * 30}"]
@@ -247,8 +242,73 @@ def test_verdict_is_one_line_on_a_terminal_or_two_if_too_long(
     )
 
 
-def test_unknown_command_is_a_one_line_error(program: Callable[..., Result]) -> None:
-    result = program("chekc")
+_FILTER = ["filter", "-q", "-a", "a"]
+_WARC = [*_FILTER, "--responses", "x"]
 
-    assert result.code == 2
-    assert result.stderr.count("\n") == 1
+
+@cases("arguments stdin words", {
+    "a URL without an origin": (["check", "x"], b"", "expected an absolute URL"),
+    "a line without an origin": (["check", "-"], b"x\n", "expected an absolute URL"),
+    "a line that is not UTF-8":
+        (["check"], b"http://h/\xff\n", "expected a line in UTF-8"),
+    "an overlong line":
+        (["check"], b"x" * 3_000_000 + b"\n\n", "at most 1048576 bytes"),
+    "an unknown store":
+        (["check", "--store", "x", "http://h/"], b"", "expected memory:"),
+    "a store that cannot be opened":
+        (["check", "--store", "sqlite:////nowhere/x", "http://h/"], b"",
+         "an existing folder"),
+    "a store that cannot be reached":
+        (["check", "--store", f"redis://127.0.0.1:{dead_port()}", "http://h/"], b"",
+         "Redis"),
+    "an unknown proxy":
+        (["check", "--proxy", "x", "http://h/"], b"", "Unknown scheme"),
+    "an agent that names no crawler":
+        (["check", "-a", "Mozilla/5.0", "http://h/"], b"", "expected"),
+    "an unknown option": (["check", "--nope"], b"", "(see robotsgate check --help)"),
+    "an infinite timeout":
+        (["check", "--timeout", "inf"], b"", "finite number above 0"),
+    "a header that cannot be sent":
+        (["check", "--user-agent", "\n", "http://h/"], b"", "expected user_agent"),
+    "a filter without an agent": (["filter"], b"x\n", "--agent"),
+    "a filter for a browser": (["filter", "-a", "Mozilla/5.0"], b"x\n", "a browser's"),
+    "a file in no folder":
+        ([*_FILTER, "--rejected", "/nowhere/x"], b"x\n", "No such file"),
+    "a full disk": ([*_FILTER, "--rejected", "/dev/full"], b"x\n", "space"),
+    "a missing capture":
+        ([*_FILTER, "--responses", "nowhere.gz"], b"", "nowhere.gz: [Errno 2]"),
+    "a folder as a capture": ([*_FILTER, "--responses", "/"], b"", "Is a directory"),
+    "a file other than WARC": (
+        [*_FILTER, f"--responses={__file__}"], b"",
+        f"{__file__}: expected an intact WARC record"
+    ),
+    "an invalid date": ([*_WARC, "--as-of", "2024-13-01"], b"", "got '2024-13-01'"),
+    "a full disk for what is unknown": (
+        [*_FILTER, "--responses=/dev/null", "--unknown", "/dev/full"],
+        b"https://a.example/\n", "space"
+    ),
+    "a store and captures": ([*_WARC, "--store", "memory:"], b"", "no --store"),
+    "a User-Agent and captures":
+        ([*_WARC, "--user-agent", "x"], b"", "no --user-agent"),
+    "a proxy and captures": ([*_WARC, "--proxy", "x"], b"", "no --proxy"),
+    "a timeout and captures": ([*_WARC, "--timeout", "1"], b"", "no --timeout"),
+    "a date without captures":
+        ([*_FILTER, "--as-of", "2024-01-31"], b"", "--responses with --as-of"),
+    "--unknown without captures":
+        ([*_FILTER, "--unknown", "/dev/null"], b"", "with --unknown"),
+    "an argument without captures": ([*_FILTER, "urls.txt"], b"", "URLs on stdin"),
+})  # fmt: skip
+def test_error_is_one_line_on_stderr(
+    program: Program, arguments: list[str], stdin: bytes, words: str
+) -> None:
+    result = program(*arguments, stdin=stdin)
+
+    assert (result.code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert result.stderr.startswith("robotsgate: ")
+    assert words in result.stderr
+
+
+def test_port_in_use_is_an_error(program: Program, serve: Serve) -> None:
+    result = program("serve", "--port", serve(Reply()).port)
+
+    assert (result.code, result.stderr.count("\n")) == (2, 1)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import runpy
 import shutil
 import subprocess
-import sys
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -121,37 +119,6 @@ def test_missing_file_is_an_error(page: str, tmp_path: Path) -> None:
         browser.get(page)
         browser.find_element(By.TAG_NAME, "button").click()
         wait_for(browser, "Python failed: its files could not be loaded")
-
-
-def test_command_keeps_the_files_in_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "index.html").write_text("mine")
-
-    completed = subprocess.run(  # noqa: S603 (our own program)
-        [sys.executable, tester_page.__file__, tmp_path],
-        env={**os.environ, "PATH": ""},
-        timeout=60,
-        check=False,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-    assert completed.returncode == 1
-    assert completed.stderr.endswith(
-        f": expected an empty or a new folder, got {tmp_path}\n"
-    )
-    assert [one.name for one in tmp_path.iterdir()] == ["index.html"]
-    assert (tmp_path / "index.html").read_text() == "mine"
-
-
-def test_failed_build_creates_no_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", "")
-
-    with pytest.raises(FileNotFoundError, match="npm"):
-        tester_page.build(tmp_path / "tester")
-
-    assert not (tmp_path / "tester").exists()
 
 
 def add_page(output: Path) -> str:

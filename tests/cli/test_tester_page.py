@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from selenium.webdriver import Chrome
 
-    from tests.servers.loopback import LoopbackServer
+    from tests.cli.conftest import Serve
 
 _DRIVER = shutil.which("chromedriver")
 
@@ -48,8 +48,6 @@ Disallow: /a/
 Allow: /a/open
 Disalow: /drafts/
 """
-
-_LONG = f"User-agent: *\nDisallow: /{'segment/' * 30}\n"
 
 _TIMEOUT_SECONDS = 20
 
@@ -121,13 +119,6 @@ def test_typing_a_path_flips_its_answer(opened: Callable[..., Chrome]) -> None:
     assert "paths=%2Fprivate" in browser.current_url
 
 
-def test_url_of_the_page_can_be_shared(opened: Callable[..., Chrome]) -> None:
-    browser = opened(text="User-agent: b\nDisallow: /\n", agents="a\nb", paths="/x")
-
-    assert answers(browser) == ["✓ allowed", "✗ disallowed"]
-    assert browser.find_element(By.ID, "agents").get_property("value") == "a\nb"
-
-
 def test_hostile_file_is_shown_as_text(opened: Callable[..., Chrome]) -> None:
     browser = opened(
         text=_HOSTILE, paths="/<script>document.title='owned'</script>\n/[red]x[/red]"
@@ -142,7 +133,7 @@ def test_hostile_file_is_shown_as_text(opened: Callable[..., Chrome]) -> None:
 
 
 def test_fetched_file_shows_where_it_came_from(
-    opened: Callable[..., Chrome], serve: Callable[..., LoopbackServer]
+    opened: Callable[..., Chrome], serve: Serve
 ) -> None:
     routes = {"/robots.txt": redirect("/r"), "/r": Reply(body=_HOSTILE.encode())}
     server = serve(Routes(routes))
@@ -166,29 +157,6 @@ def test_error_replaces_the_results(opened: Callable[..., Chrome]) -> None:
     assert browser.find_element(By.ID, "status").get_attribute("class") == "error"
     assert answers(browser) == []
     assert browser.find_element(By.ID, "lines").text == ""
-
-
-def test_check_works_if_the_browser_refuses_the_url(
-    opened: Callable[..., Chrome],
-) -> None:
-    """Safari does so after 100 changes within 10 seconds."""
-    browser = opened(text=_TYPICAL, paths="/a/b")
-    browser.execute_script("history.replaceState = () => { throw new Error(); };")
-
-    browser.find_element(By.ID, "paths").send_keys("\n/a/c")
-    wait_for(browser, "2 disallowed")
-
-    assert answers(browser) == ["✗ disallowed"] * 2
-
-
-def test_columns_fit_their_words(opened: Callable[..., Chrome]) -> None:
-    agents = "Googlebot\nfacebookexternalhit"
-    browser = opened(text=_LONG, agents=agents, paths=f"/a\n/{'segment/' * 30}")
-    browser.set_window_size(1280, 900)
-
-    cells = browser.find_elements(By.CSS_SELECTOR, "td:nth-child(2) div")
-    assert {cell.text for cell in cells} == {"Googlebot", "facebookexternalhit"}
-    assert max(cell.size["height"] for cell in cells) < 30  # pixels of one line
 
 
 def test_many_lines_are_drawn_without_a_pause(opened: Callable[..., Chrome]) -> None:
