@@ -9,8 +9,7 @@ import httpx
 import httpx2
 import pytest
 
-from robotsgate import DisallowedError, RobotsChecker
-from robotsgate.integrations.httpx import robots_hook
+from robotsgate import RobotsChecker
 from robotsgate.testing import FakeSite, ManualClock
 from tests.checking.builders import (
     AGENT,
@@ -26,6 +25,8 @@ from tests.tables import cases
 if TYPE_CHECKING:
     from types import ModuleType
 
+pytestmark = pytest.mark.anyio
+
 
 async def response_of(site: FakeSite, url: str) -> httpx.Response:
     """The response that an httpx client gets from the site."""
@@ -33,7 +34,6 @@ async def response_of(site: FakeSite, url: str) -> httpx.Response:
         return await client.get(url)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("library", [httpx, httpx2], ids=["httpx", "httpx2"])
 @pytest.mark.parametrize(
     ("body", "sent"), [("caf\u00e9", b"caf\xc3\xa9"), (b"\xff\x00", b"\xff\x00")]
@@ -51,17 +51,13 @@ async def test_site_sends_the_response_it_was_given(
     assert response.headers["cache-control"] == "max-age=60"
 
 
-@pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("served", "requested"),
-    [
-        ("https://example.com", "https://example.com/robots.txt"),
-        ("https://EXAMPLE.com:443/robots.txt#f", "https://example.com/robots.txt"),
-        ("https://b\u00fccher.example", "https://xn--bcher-kva.example/robots.txt"),
-        ("http://snake_case.example", "http://snake_case.example/robots.txt"),
-        ("http://semi;colon", "http://semi;colon/robots.txt"),
-    ],
-)
+@pytest.mark.parametrize(("served", "requested"), [
+    ("https://example.com", "https://example.com/robots.txt"),
+    ("https://EXAMPLE.com:443/robots.txt#f", "https://example.com/robots.txt"),
+    ("https://b\u00fccher.example", "https://xn--bcher-kva.example/robots.txt"),
+    ("http://snake_case.example", "http://snake_case.example/robots.txt"),
+    ("http://semi;colon", "http://semi;colon/robots.txt"),
+])  # fmt: skip
 async def test_site_answers_a_checker_for_any_spelling_of_an_origin(
     served: str, requested: str
 ) -> None:
@@ -75,21 +71,14 @@ async def test_site_answers_a_checker_for_any_spelling_of_an_origin(
     assert site.requests == [requested]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("library", [httpx, httpx2], ids=["httpx", "httpx2"])
-@pytest.mark.parametrize(
-    ("served", "requested"),
-    [
-        ("https://example.com", "https://example.com/"),
-        ("https://example.com/", "https://example.com#top"),
-        ("https://EXAMPLE.com:443/a#f", "https://user:word@example.com/a"),
-        (
-            "https://b\u00fccher.example/\u00fc?q=1",
-            "https://b\u00fccher.example/%C3%BC?q=1",
-        ),
-        ("http://[::1]:8080/a", "http://[::1]:8080/a#f"),
-    ],
-)
+@pytest.mark.parametrize(("served", "requested"), [
+    ("https://example.com", "https://example.com/"),
+    ("https://example.com/", "https://example.com#top"),
+    ("https://EXAMPLE.com:443/a#f", "https://user:word@example.com/a"),
+    ("https://b\u00fccher.example/\u00fc?q=1", "https://b\u00fccher.example/%C3%BC?q=1"),
+    ("http://[::1]:8080/a", "http://[::1]:8080/a#f"),
+])  # fmt: skip
 async def test_site_serves_pages(
     library: ModuleType, served: str, requested: str
 ) -> None:
@@ -102,7 +91,6 @@ async def test_site_serves_pages(
     assert (page.status_code, page.content) == (203, b"caf\xc3\xa9")
 
 
-@pytest.mark.anyio
 @cases("body arguments content_type", {
     "text": ("<p>", {}, "text/html; charset=utf-8"),
     "text with headers":
@@ -125,30 +113,6 @@ async def test_page_is_html_if_it_is_text(
     assert page.headers.get("content-type") == content_type
 
 
-@pytest.mark.anyio
-async def test_site_serves_robots_txt_and_pages_to_a_crawler() -> None:
-    site = FakeSite()
-    site.serve(ORIGIN, RULES)
-    site.serve_page(PRIVATE, "secret")
-    site.serve_page(PUBLIC, status=302, headers={"Location": "/private"})
-    site.serve_page(ORIGIN, [httpx.Response(503), httpx.ReadTimeout("too slow")])
-
-    async with (
-        httpx.AsyncClient(transport=site, follow_redirects=True) as client,
-        RobotsChecker(client=client, user_agent=AGENT) as checker,
-    ):
-        client.event_hooks = {"request": [robots_hook(checker, AGENT)]}
-        with pytest.raises(DisallowedError):
-            await client.get(PUBLIC)
-        busy = await client.get(ORIGIN)
-        with pytest.raises(httpx.ReadTimeout, match="too slow"):
-            await client.get(ORIGIN)
-
-    assert busy.status_code == 503
-    assert site.requests == [ROBOTS_TXT, PUBLIC, ORIGIN, ORIGIN]
-
-
-@pytest.mark.anyio
 async def test_site_answers_404_for_urls_that_are_not_served() -> None:
     site = FakeSite()
     site.serve(ORIGIN, RULES)
@@ -161,7 +125,6 @@ async def test_site_answers_404_for_urls_that_are_not_served() -> None:
     assert site.requests == urls
 
 
-@pytest.mark.anyio
 async def test_site_raises_the_given_error_until_told_otherwise() -> None:
     site = FakeSite()
     error = httpx.ConnectTimeout("too slow")
@@ -177,7 +140,6 @@ async def test_site_raises_the_given_error_until_told_otherwise() -> None:
     assert site.requests == [ROBOTS_TXT] * 3
 
 
-@pytest.mark.anyio
 async def test_site_lets_other_tasks_run_before_it_answers() -> None:
     site = FakeSite()
     events: list[str] = []
@@ -194,20 +156,6 @@ async def test_site_lets_other_tasks_run_before_it_answers() -> None:
     assert sorted(events[:2]) == ["first is sent", "second is sent"]
 
 
-@pytest.mark.anyio
-async def test_site_leaves_decoding_a_body_to_the_checker() -> None:
-    site = FakeSite()
-    site.serve(
-        ORIGIN, gzip.compress(RULES.encode()), headers={"Content-Encoding": "gzip"}
-    )
-    checker = RobotsChecker(client=site, clock=ManualClock())
-
-    verdict = await checker.check(AGENT, PRIVATE)
-
-    assert (verdict.allowed, verdict.error) == (False, None)
-
-
-@pytest.mark.anyio
 async def test_site_sends_its_answers_in_order_and_repeats_the_last() -> None:
     site = FakeSite()
     packed = gzip.compress(RULES.encode())
@@ -228,7 +176,6 @@ async def test_site_sends_its_answers_in_order_and_repeats_the_last() -> None:
     assert len(answers) == 3
 
 
-@pytest.mark.anyio
 async def test_site_delays_each_answer_by_its_clock() -> None:
     clock = ManualClock()
     site = FakeSite(clock=clock)

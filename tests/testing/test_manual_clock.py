@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from tests.servers.loopback import LoopbackServer
 
+pytestmark = pytest.mark.anyio
+
 
 class Diary:
     """Records which task wakes up at which second of a clock."""
@@ -42,7 +44,6 @@ def test_default_start_time_is_in_the_present_century() -> None:
     assert 1.7e9 < ManualClock().now() < 4.1e9
 
 
-@pytest.mark.anyio
 async def test_advance_and_pass_time_move_both_times_and_set_only_now() -> None:
     clock = ManualClock(100)
     times = []
@@ -61,7 +62,6 @@ async def test_advance_and_pass_time_move_both_times_and_set_only_now() -> None:
     assert (clock.now(), clock.monotonic()) == (3e9 + 7 * 86_400, 7 * 86_400 + 0.5)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("seconds", [-0.001, math.inf, math.nan])
 async def test_time_does_not_pass_backwards_or_forever(seconds: float) -> None:
     clock = ManualClock(100)
@@ -74,7 +74,6 @@ async def test_time_does_not_pass_backwards_or_forever(seconds: float) -> None:
     assert clock.now() == 100
 
 
-@pytest.mark.anyio
 @cases("waits lines", {
     "the earliest first": (
         {"a": [3], "b": [1], "c": [2]}, [(1, "b"), (2, "c"), (3, "a")]
@@ -110,7 +109,6 @@ async def test_tasks_are_woken_when_they_are_due(
     assert diary.clock.now() == 10
 
 
-@pytest.mark.anyio
 async def test_work_started_by_a_woken_task_ends_before_time_moves_on() -> None:
     diary = Diary()
 
@@ -135,7 +133,6 @@ async def test_work_started_by_a_woken_task_ends_before_time_moves_on() -> None:
     assert diary.lines == [(1, "worked"), (1.001, "next")]
 
 
-@pytest.mark.anyio
 async def test_advance_wakes_no_task_until_the_next_pass_time() -> None:
     diary = Diary()
 
@@ -152,7 +149,6 @@ async def test_advance_wakes_no_task_until_the_next_pass_time() -> None:
     assert diary.lines == [(5, "early"), (5, "late")]
 
 
-@pytest.mark.anyio
 @cases("change monotonic", {
     "forward, within the time": (lambda clock: clock.advance(1), 10),
     "forward, beyond it": (lambda clock: clock.advance(20), 25),
@@ -176,7 +172,6 @@ async def test_task_may_change_the_clock_while_time_passes(
     assert clock.monotonic() == monotonic
 
 
-@pytest.mark.anyio
 async def test_second_pass_time_at_the_same_time_raises() -> None:
     clock = ManualClock(0)
 
@@ -197,7 +192,6 @@ async def test_second_pass_time_at_the_same_time_raises() -> None:
     assert (stopped_at, clock.now()) == (2, 3)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("seconds", [0, 1])
 async def test_wait_returns_immediately_if_the_event_is_already_set(
     seconds: float,
@@ -209,7 +203,6 @@ async def test_wait_returns_immediately_if_the_event_is_already_set(
     assert clock.monotonic() == 0
 
 
-@pytest.mark.anyio
 async def test_event_ends_the_wait_without_more_time_passing() -> None:
     diary, event = Diary(), anyio.Event()
 
@@ -222,7 +215,6 @@ async def test_event_ends_the_wait_without_more_time_passing() -> None:
     assert diary.clock._waiters == {}
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("seconds", [0, 1])
 async def test_wait_can_be_cancelled_and_leaves_nothing_behind(seconds: float) -> None:
     clock = ManualClock(0)
@@ -238,7 +230,6 @@ async def test_wait_can_be_cancelled_and_leaves_nothing_behind(seconds: float) -
 THRESHOLDS = pytest.mark.parametrize("threshold", [0, 0.001])
 
 
-@pytest.mark.anyio
 @THRESHOLDS
 async def test_clock_jumps_for_a_task_that_awaits_it_but_not_forever(
     threshold: float,
@@ -255,7 +246,6 @@ async def test_clock_jumps_for_a_task_that_awaits_it_but_not_forever(
     assert clock.monotonic() == 7 * 86_400 + 5
 
 
-@pytest.mark.anyio
 @THRESHOLDS
 async def test_clock_jumps_to_one_task_at_a_time_until_an_event_ends_its_wait(
     threshold: float,
@@ -281,7 +271,6 @@ async def test_clock_jumps_to_one_task_at_a_time_until_an_event_ends_its_wait(
     assert diary.clock._waiters == {}
 
 
-@pytest.mark.anyio
 async def test_clock_does_not_jump_if_responses_arrive_within_the_threshold(
     serve: Callable[..., LoopbackServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
