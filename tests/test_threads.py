@@ -89,16 +89,6 @@ async def test_call_raises_its_error_and_the_thread_lives_on(
     assert await result_of(threads, lambda: 1) == 1
 
 
-async def test_hanging_calls_do_not_hold_up_others(hanging: Hanging) -> None:
-    threads = DaemonThreads(51)
-
-    async with anyio.create_task_group() as tasks:
-        for _ in range(50):
-            await hanging.occupy(threads, tasks)
-        assert await result_of(threads, lambda: "quick") == "quick"
-        hanging.end()
-
-
 async def test_call_beyond_the_limit_begins_when_a_thread_is_free(
     hanging: Hanging,
 ) -> None:
@@ -135,19 +125,6 @@ async def test_thread_ends_when_it_has_been_idle() -> None:
 
     assert not first.is_alive()
     assert await result_of(threads, threading.current_thread) is not first
-
-
-async def test_call_whose_caller_gave_up_occupies_its_thread(hanging: Hanging) -> None:
-    threads = DaemonThreads(1)
-
-    async with anyio.create_task_group() as tasks:
-        await hanging.occupy(threads, tasks)
-        tasks.cancel_scope.cancel()
-    with pytest.raises(TimeoutError):
-        await result_of(threads, lambda: None, seconds=0)
-    hanging.end()
-
-    assert await result_of(threads, lambda: 1) == 1
 
 
 async def test_queued_call_whose_caller_gave_up_never_begins(hanging: Hanging) -> None:
