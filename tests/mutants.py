@@ -182,6 +182,26 @@ tests/checking: callers share a fetch, and fetches have a limit
 - self._places = anyio.Semaphore(max_concurrent_fetches, fast_acquire=True)
 + self._places = anyio.Semaphore(10**9, fast_acquire=True)
 
+tests/simulation: an origin is renewed when it is due, and not forgotten by chance
+- return now < self.current_until(entry, now)
++ return False
+- previous = None if is_forgotten else merge(looked_up, stored, now=now)
++ previous = None
+
+tests/simulation: entries are stored, by origin and terms, until they are forgotten
+- self._terms = terms_of(policy)
++ self._terms = ""
+- if entry == stored or is_of_later_version:
++ if made:
+- await self._entries.delete(key)
++ pass
+
+tests/simulation: callers share a fetch, and an override needs none
+- return self._flights.get(key) or self._begin(key, work)
++ return self._begin(key, work)
+- if standing is None and origin in self.overrides:
++ if False:
+
 tests/politeness/test_host_record.py: the longest delay, from the end of a request
 - return max(delays, default=None)
 + return min(delays, default=None)

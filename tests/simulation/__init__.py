@@ -1,6 +1,6 @@
 """A simulation of crawlers, networks, stores and clocks.
 
 `scenario` makes a list of steps from a seed; `simulation` runs them on a real checker
-over `network` and `store`, judges each step, and shortens a failing list of steps.
-The tables of tests/caching prove the rules that the judge applies.
+over `network` and `store`, and judges each step. The tables of tests/caching prove the
+rules that the judge applies.
 """

@@ -1,7 +1,4 @@
-"""The steps of a simulation, generated from a seed before it begins.
-
-Steps are values, so that a failing list can be printed, shortened and run again.
-"""
+"""The steps of a simulation, generated from a seed before it begins."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ from robotsgate import AccessResult, AfterUnreachableLimit, Policy
 from tests.caching.builders import DAY, HOUR, MINUTE, PRESETS
 
 from .network import PATHS, RULEBOOKS, random_answer, random_outage
-from .store import Mood
 
 if TYPE_CHECKING:
     from .network import Answer
@@ -37,7 +33,7 @@ _WEIGHTS = [6, 16, 3, 2, 2, 1]
 
 
 class Advance(NamedTuple):
-    """Move the clock by `seconds`, which may be negative."""
+    """Advance the clock by `seconds`."""
 
     seconds: float
 
@@ -82,34 +78,26 @@ class Restart(NamedTuple):
     overrides: tuple[tuple[str, bytes], ...] = ()
 
 
-class SetMood(NamedTuple):
-    """Change the mood of the store."""
-
-    mood: Mood
+Step = Advance | AdvanceToTransition | Change | Calls | Restart
 
 
-Step = Advance | AdvanceToTransition | Change | Calls | Restart | SetMood
-
-
-def scenario(seed: int, steps: int) -> list[tuple[int, Step]]:
-    """The numbered steps of `seed`; the number salts their randomness."""
+def scenario(seed: int, steps: int) -> list[Step]:
+    """The steps of `seed`."""
     rng = Random(f"scenario/{seed}")  # noqa: S311 (reproducible, not secret)
     makers = {
         _advance: 20,
         _advance_to_transition: 12,
-        _jump_back: seed % 2,
         _change: 14,
         _outage: 3,
         _call: 40,
         _call_concurrently: 12,
         _restart: 3,
-        _set_mood: 6 if seed % 3 == 2 else 0,
     }
     result: list[Step] = [Restart(policy=list(PRESETS.values())[seed % len(PRESETS)])]
     result += [Change(host, random_answer(rng)) for host in HOSTS]
     while len(result) < steps:
         result += rng.choices(list(makers), list(makers.values()))[0](rng)
-    return list(enumerate(result[:steps]))
+    return result[:steps]
 
 
 def _advance(rng: Random) -> list[Step]:
@@ -120,10 +108,6 @@ def _advance(rng: Random) -> list[Step]:
 def _advance_to_transition(rng: Random, host: str = "") -> list[Step]:
     offset = rng.choice([-1.0, 0.0, 0.0, 1.0])
     return [AdvanceToTransition(host or rng.choice(HOSTS), offset)]
-
-
-def _jump_back(rng: Random) -> list[Step]:
-    return [Advance(-float(rng.randrange(1, rng.choice([3600, 604_800, 30_000_000]))))]
 
 
 def _change(rng: Random) -> list[Step]:
@@ -146,8 +130,9 @@ def _check(host: str) -> Step:
     return Calls(callers=(Caller(Action.CHECK, (host,), PATHS[0]),))
 
 
-def _caller(rng: Random, hosts: tuple[str, ...]) -> Caller:
-    action = rng.choices(list(Action), _WEIGHTS)[0]
+def _caller(rng: Random, hosts: tuple[str, ...], *, may_forget: bool = True) -> Caller:
+    count = len(Action) - (not may_forget)  # the last action is to forget
+    action = rng.choices(list(Action)[:count], _WEIGHTS[:count])[0]
     is_about_many = action in {Action.MANY, Action.PREFETCH}
     number = rng.randint(1, len(hosts)) if is_about_many else 1
     return Caller(action, tuple(rng.sample(hosts, number)), rng.choice(PATHS))
@@ -163,7 +148,7 @@ def _call(rng: Random) -> list[Step]:
 def _call_concurrently(rng: Random) -> list[Step]:
     hosts = HOSTS if rng.random() < 0.5 else (rng.choice(HOSTS),)
     callers = tuple(
-        _caller(rng, hosts)._replace(
+        _caller(rng, hosts, may_forget=False)._replace(
             starts_after=rng.choice([0, 0, 0, 1, 2, 5]),
             cancelled_after=rng.randrange(12) if rng.random() < 0.3 else None,
         )
@@ -205,7 +190,3 @@ def _random_policy(rng: Random) -> Policy:
         on_too_many_requests=rng.choice(_RESULTS),
         on_too_many_redirects=rng.choice(_RESULTS),
     )
-
-
-def _set_mood(rng: Random) -> list[Step]:
-    return [SetMood(rng.choice([Mood.WELL, Mood.WELL, *Mood]))]

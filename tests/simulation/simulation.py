@@ -15,7 +15,6 @@ from trio._core import _run as trio_run
 
 from robotsgate import AccessResult, Policy, Reason, RobotsChecker
 from robotsgate.caching._entry import current_until_for, entry_after, key_of
-from robotsgate.caching._outcome import access_result
 from robotsgate.caching._policy import terms_of
 from robotsgate.caching._verdict import Effect, in_force
 from robotsgate.events import RobotsTxtFetched
@@ -30,10 +29,9 @@ from .scenario import (
     Calls,
     Change,
     Restart,
-    SetMood,
     scenario,
 )
-from .store import Mood, UnreliableStore
+from .store import SlowStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,10 +47,8 @@ STEPS = 150
 """The number of steps in a simulation."""
 
 _AGENT = "ExampleBot"
-_DAY = 86_400.0
 
 # The clock stays within the range of HTTP dates.
-_EARLIEST = 700_000_000.0
 _LATEST = 7_000_000_000.0
 _START = 1_800_000_000.0
 
@@ -67,12 +63,8 @@ STEP_TIMEOUT = 5.0
 class SimulationError(AssertionError):
     """A step led to complaints."""
 
-    def __init__(
-        self, number: int, complaints: Sequence[str], log: Sequence[str]
-    ) -> None:
-        self.number = number
-        self.log = tuple(log)
-        super().__init__("\n".join(complaints))
+    def __init__(self, complaints: Sequence[str], log: Sequence[str]) -> None:
+        super().__init__("\n".join([*log, *complaints]))
 
 
 class Decision(NamedTuple):
@@ -93,13 +85,11 @@ class _Origin:
     """The state of one origin.
 
     Attributes:
-        entry: what the checker knows, if the judge is exact.
+        entry: what the checker knows.
         seen: the entries that may decide in this step.
         next_fetch_at: when this checker may fetch again.
         in_memory: whether this checker fetched it, and nothing forgot it since.
-        attempts: all attempts so far, in any step.
-        days: the days on which they ended.
-        fetches: how many attempts were completed in this step.
+        attempt: the latest attempt.
         forced: how many requested refreshes have not been made yet.
     """
 
@@ -107,28 +97,23 @@ class _Origin:
     seen: list[Entry] = field(default_factory=list)
     next_fetch_at: float = -math.inf
     in_memory: bool = False
-    attempts: list[Attempt] = field(default_factory=list)
-    days: set[float] = field(default_factory=set)
-    fetches: int = 0
+    attempt: Attempt | None = None
     forced: int = 0
 
 
 class Judge:
     """Decides what the checker may do and answer.
 
-    While the store works and the clock is never set back, there is one entry that the
-    checker can know, and the rules of `robotsgate.caching` say what follows from it.
-    Otherwise the judge is not exact: it only checks that no "yes" lacks evidence, that
-    no origin is fetched too early or twice at once, and that no call raises or hangs.
+    There is one entry that the checker can know, and the rules of `robotsgate.caching`
+    say what follows from it.
 
     Attributes:
         complaints: what was wrong in this step.
         seen: how often each event happened.
     """
 
-    def __init__(self, clock: ManualClock, store: UnreliableStore) -> None:
+    def __init__(self, clock: ManualClock, store: SlowStore) -> None:
         self.complaints: list[str] = []
-        self.is_exact = True
         self.seen: Counter[str] = Counter()
         self._clock = clock
         self._store = store
@@ -154,7 +139,7 @@ class Judge:
         for origin in self.origins.values():
             entry = origin.entry
             origin.seen = [entry] if entry and now < origin.next_fetch_at else []
-            origin.fetches = origin.forced = 0
+            origin.forced = 0
 
     def checker_began(self, checker: Restart) -> None:
         """A new checker has an empty memory and the same store."""
@@ -163,17 +148,12 @@ class Judge:
         for host, origin in self.origins.items():
             origin.entry = entry = self._stored.get((host, terms))
             origin.next_fetch_at, origin.in_memory = -math.inf, False
-            if entry is not None and self.is_exact:
+            if entry is not None:
                 until = current_until_for(entry, self._clock.now(), None)
                 origin.next_fetch_at = until
 
-    def clock_set_back(self) -> None:
-        self.is_exact = False
-        for origin in self.origins.values():
-            origin.next_fetch_at = -math.inf
-
     def forgotten(self, host: str) -> None:
-        """Note a call of `forget`, which may come during an attempt."""
+        """Note a call of `forget`."""
         origin = self.origins[host]
         self._stored[host, terms_of(self.policy)] = origin.entry = None
         origin.next_fetch_at, origin.in_memory = -math.inf, False
@@ -190,29 +170,23 @@ class Judge:
 
     def attempt_began(self, attempt: Attempt) -> None:
         origin = self.origins[attempt.host]
-        origin.attempts.append(attempt)
+        origin.attempt = attempt
         if attempt.host in dict(self.checker.overrides):
             self.complain(f"{attempt.host} was fetched despite its override")
-        is_known = self.is_exact or (origin.in_memory and not self.may_evict)
-        if is_known and self._clock.now() < origin.next_fetch_at:
+        if self._clock.now() < origin.next_fetch_at:
             if origin.forced <= 0:
                 self.complain(f"{attempt.host} was fetched too early")
             origin.forced -= 1
 
     def event_received(self, event: CheckerEvent) -> None:
-        self.seen[f"event {type(event).__name__}"] += 1
-        if not isinstance(event, RobotsTxtFetched):
-            return
+        assert isinstance(event, RobotsTxtFetched)
         host = event.origin.removeprefix("https://")
         origin = self.origins[host]
-        attempt = origin.attempts[-1]
-        attempt.is_over = True
-        origin.days.add(self._clock.now() // _DAY)
-        origin.fetches += 1
+        assert origin.attempt is not None
+        origin.attempt.is_over = True
         origin.next_fetch_at, origin.in_memory = event.next_fetch_at, True
         self.seen[f"access {event.access.value}"] += 1
-        if self.is_exact:
-            self._judge_fetch(host, origin, attempt, event)
+        self._judge_fetch(host, origin, origin.attempt, event)
 
     def _judge_fetch(
         self, host: str, origin: _Origin, attempt: Attempt, event: RobotsTxtFetched
@@ -245,11 +219,8 @@ class Judge:
         body = dict(self.checker.overrides).get(host)
         if body is not None:
             permitted = {_override_decision(body, path)}
-        elif self.is_exact:
-            permitted = {self._decision(one, path) for one in self.origins[host].seen}
         else:
-            self._judge_evidence(host, path, observed)
-            return
+            permitted = {self._decision(one, path) for one in self.origins[host].seen}
         if observed not in permitted | {one.allowed for one in permitted}:
             self.complain(f"{host}{path}: {observed}; permitted: {permitted}")
 
@@ -270,42 +241,6 @@ class Judge:
         is_stale = decision.is_outage and decision.effect is Effect.RULES
         return Decision(allowed, reason, is_stale, access)
 
-    def _judge_evidence(self, host: str, path: str, observed: Observed) -> None:
-        """Complain of a "yes" to which no answer of `host` can have led."""
-        is_yes = observed.allowed if isinstance(observed, Decision) else observed
-        if not is_yes or path == "/robots.txt":
-            return
-        origin = self.origins[host]
-        outcomes = [attempt.outcome(self.policy) for attempt in origin.attempts]
-        access = [
-            access_result(one, self.policy, origin=f"https://{host}")
-            for one in outcomes
-        ]
-        place = PATHS.index(path)
-        files = [one.body for one in outcomes if one.body in RULEBOOKS]
-        reasons = {reason for file in files for _, reason in [RULEBOOKS[file][place]]}
-        if AccessResult.UNAVAILABLE in access:
-            reasons.add(Reason.UNAVAILABLE)
-        if len(origin.days) >= _days_needed(self.policy):
-            reasons.add(Reason.UNREACHABLE_TOO_LONG)
-        if isinstance(observed, Decision) and observed.reason not in reasons:
-            self.complain(f"{host}{path}: {observed}; evidence only for {reasons}")
-        if not reasons - {Reason.DISALLOWED_BY_RULE}:
-            self.complain(f"{host}{path}: allowed without any evidence")
-
-    def judge_renewed(self, host: str) -> None:
-        """Complain if nothing that may be known answers for `host`."""
-        is_known = self.origins[host].seen or host in dict(self.checker.overrides)
-        if self.is_exact and not is_known:
-            self.complain(f"{host} was not fetched")
-
-
-def _days_needed(policy: Policy) -> float:
-    """On how many days an origin must fail before everything is allowed, at least."""
-    limits = (policy.unreachable_limit, policy.unreachable_limit_without_copy)
-    shortest = min(limit for limit in limits if limit is not None)
-    return min(policy.days_of_evidence, max(1.0, shortest / _DAY))
-
 
 def _override_decision(body: bytes, path: str) -> Decision:
     if path == "/robots.txt":
@@ -320,7 +255,7 @@ class _Simulation:
 
     def __init__(self) -> None:
         self._clock = ManualClock(_START)
-        self._store = UnreliableStore()
+        self._store = SlowStore()
         self.judge = Judge(self._clock, self._store)
         self._network = SimulatedNetwork(self._clock, self.judge)
         self._checker = self._new_checker(Restart(Policy()))
@@ -368,15 +303,10 @@ class _Simulation:
             case Restart():
                 await self._checker.aclose()
                 self._checker = self._new_checker(step)
-            case SetMood():
-                self.judge.is_exact &= step.mood in {Mood.WELL, Mood.SLOW}
-                self._store.mood = step.mood
 
     def _advance(self, seconds: float) -> None:
         now = self._clock.now()
-        self._clock.set(min(max(now + seconds, _EARLIEST), _LATEST))
-        if self._clock.now() < now:
-            self.judge.clock_set_back()
+        self._clock.set(min(max(now + seconds, now), _LATEST))
 
     def _new_checker(self, step: Restart) -> RobotsChecker:
         self.judge.checker_began(step)
@@ -398,9 +328,9 @@ class _Simulation:
         self._network.slowness = step.slowness
         async with anyio.create_task_group() as tasks:
             for caller in step.callers:
-                tasks.start_soon(self._call, caller, len(step.callers) == 1)
+                tasks.start_soon(self._call, caller)
 
-    async def _call(self, caller: Caller, is_alone: bool) -> None:  # noqa: FBT001 (start_soon has no names)
+    async def _call(self, caller: Caller) -> None:
         async def cancel(rounds: int) -> None:
             await _checkpoints(rounds)
             scope.cancel()
@@ -410,10 +340,10 @@ class _Simulation:
             with anyio.CancelScope() as scope:
                 if caller.cancelled_after is not None:
                     tasks.start_soon(cancel, caller.cancelled_after)
-                await self._answer(caller, is_alone=is_alone)
+                await self._answer(caller)
             self.judge.seen["cancelled call"] += scope.cancelled_caught
 
-    async def _answer(self, caller: Caller, *, is_alone: bool) -> None:
+    async def _answer(self, caller: Caller) -> None:
         """Make the call of `caller` and judge the answer."""
         host, path = caller.hosts[0], caller.path
         urls = [f"https://{host}{path}" for host in caller.hosts]
@@ -430,24 +360,15 @@ class _Simulation:
                     judge.judge(one, path, answer)
             case Action.PREFETCH:
                 await checker.prefetch(urls)
-                for one in caller.hosts:
-                    judge.judge_renewed(one)
             case Action.REFRESH:
                 judge.origins[host].forced += 1
                 await checker.refresh(url)
-                is_overridden = host in dict(judge.checker.overrides)
-                if not judge.origins[host].fetches and not is_overridden:
-                    judge.complain(f"{host} was not refreshed")
             case Action.FORGET:
-                await self._forget(host, is_alone=is_alone)
-
-    async def _forget(self, host: str, *, is_alone: bool) -> None:
-        self.judge.is_exact &= is_alone
-        self.judge.forgotten(host)
-        await self._checker.forget(f"https://{host}")
-        key = key_of(f"https://{host}", terms_of(self.judge.policy))
-        if is_alone and self.judge.is_exact and key in self._store.data:
-            self.judge.complain(f"{key} was not forgotten")
+                judge.forgotten(host)
+                await checker.forget(url)
+                key = key_of(f"https://{host}", terms_of(judge.policy))
+                if key in self._store.data:
+                    judge.complain(f"{key} was not forgotten")
 
     def _check_memory(self) -> None:
         """Check that what is in memory answers at once, and only that."""
@@ -472,24 +393,24 @@ async def _checkpoints(count: int) -> None:
         await anyio.lowlevel.checkpoint()
 
 
-async def run(steps: Iterable[tuple[int, Step]]) -> Counter[str]:
-    """Simulate `steps`, each with the salt for its randomness, and count the events.
+async def run(steps: Iterable[Step]) -> Counter[str]:
+    """Simulate `steps`, whose randomness depends on their place; count the events.
 
     Raises:
         SimulationError: a step led to complaints.
     """
     simulation = _Simulation()
     log: list[str] = []
-    for number, (salt, step) in enumerate(steps):
-        log.append(f"{salt:4} {simulation.date}  {step}")
-        await simulation.take(step, salt)
+    for number, step in enumerate(steps):
+        log.append(f"{number:4} {simulation.date}  {step}")
+        await simulation.take(step, number)
         if simulation.judge.complaints:
-            raise SimulationError(number, simulation.judge.complaints, log)
+            raise SimulationError(simulation.judge.complaints, log)
     await simulation.close()
     return simulation.judge.seen
 
 
-def run_on(backend: str, steps: Iterable[tuple[int, Step]]) -> Counter[str]:
+def run_on(backend: str, steps: Iterable[Step]) -> Counter[str]:
     """`run` on "asyncio" or "trio", with the tasks in the same order each time.
 
     Trio runs the tasks of each batch in random order. Setting the same two internals
@@ -507,28 +428,9 @@ def run_on(backend: str, steps: Iterable[tuple[int, Step]]) -> Counter[str]:
 
 
 def failure_of(seed: int, backend: str) -> SimulationError | None:
-    """The failure of `seed`; `None` if it passes."""
-    return _failure(scenario(seed, STEPS), backend)
-
-
-def shortest_failure(seed: int, backend: str) -> SimulationError | None:
-    """Like `failure_of`, without the steps that are not needed for a failure."""
-    steps = scenario(seed, STEPS)
-    shortest = _failure(steps, backend)
-    if shortest is None:
-        return None
-    steps = steps[: shortest.number + 1]
-    for number in reversed(range(len(steps))):
-        fewer = [*steps[:number], *steps[number + 1 :]]
-        error = _failure(fewer, backend)
-        if error is not None:
-            steps, shortest = fewer[: error.number + 1], error
-    return shortest
-
-
-def _failure(steps: Sequence[tuple[int, Step]], backend: str) -> SimulationError | None:
+    """The failure of `seed`, which lists the steps; `None` if it passes."""
     try:
-        run_on(backend, steps)
+        run_on(backend, scenario(seed, STEPS))
     except SimulationError as error:
         return error
     return None
