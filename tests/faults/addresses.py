@@ -24,8 +24,6 @@ _PUBLIC = "127.0.0.2"
 _ALLOWED = (f"{_PUBLIC}/32",)
 _PUBLIC_ONLY = Policy(address_guard=AddressGuard.PUBLIC_ONLY, allowed_networks=_ALLOWED)
 _REDIRECTS = Policy(allowed_networks=_ALLOWED)
-_OFF = Policy(address_guard=AddressGuard.OFF)
-
 _RULES = Reply(body=RULES)
 
 # Connections per server: none to the internal one, one to the external one.
@@ -46,10 +44,6 @@ def _to(host: str, *, listening: str = "127.0.0.1") -> Callable[[Stage], str]:
 
 def _inside(stage: Stage) -> str:
     return stage.serve(_RULES).url
-
-
-def _by_name(stage: Stage) -> str:
-    return f"http://localhost:{stage.serve(_RULES).port}"
 
 
 def _inside_to_inside(stage: Stage) -> str:
@@ -80,42 +74,18 @@ def _to_metadata(stage: Stage) -> str:
 
 
 ADDRESSES = (
-    refused(
-        "redirects to an internal address",
-        _to("127.0.0.1"),
-        policy=_REDIRECTS,
-        accepted=_UNTOUCHED,
-    ),
-    refused(
-        "redirects to a name that resolves to an internal address",
-        _to("localhost"),
-        policy=_REDIRECTS,
-        accepted=_UNTOUCHED,
-    ),
-    refused(
-        "redirects to a cloud metadata service, `169.254.169.254`",
-        _to_metadata,
-        policy=_REDIRECTS,
-        accepted=(1,),
-    ),
-    refused(
-        "redirects to an external address, and from there to an internal one",
-        _via_two_outside,
-        policy=_REDIRECTS,
-        accepted=(0, 1, 1),
-    ),
-    refused(
-        "redirects from an internal address to an external one, and back",
-        _inside_to_outside_and_back,
-        policy=_REDIRECTS,
-        accepted=(0, 1, 1),
-    ),
-    refused(
-        "redirects to https at an internal address",
-        _to_tls,
-        policy=_REDIRECTS,
-        accepted=_UNTOUCHED,
-    ),
+    refused("redirects to an internal address", _to("127.0.0.1"), policy=_REDIRECTS,
+        accepted=_UNTOUCHED),
+    refused("redirects to a name that resolves to an internal address",
+        _to("localhost"), policy=_REDIRECTS, accepted=_UNTOUCHED),
+    refused("redirects to a cloud metadata service, `169.254.169.254`", _to_metadata,
+        policy=_REDIRECTS, accepted=(1,)),
+    refused("redirects to an external address, and from there to an internal one",
+        _via_two_outside, policy=_REDIRECTS, accepted=(0, 1, 1)),
+    refused("redirects from an internal address to an external one, and back",
+        _inside_to_outside_and_back, policy=_REDIRECTS, accepted=(0, 1, 1)),
+    refused("redirects to https at an internal address", _to_tls, policy=_REDIRECTS,
+        accepted=_UNTOUCHED),
     *(
         refused(
             f"redirects to an internal address, written `{host}`",
@@ -140,30 +110,9 @@ ADDRESSES = (
             "LOCALHOST",
         )
     ),
-    refused(
-        "has an internal address, with `AddressGuard.PUBLIC_ONLY`",
-        _inside,
-        policy=_PUBLIC_ONLY,
-        accepted=(0,),
-    ),
-    refused(
-        "has a name that resolves to an internal address, with"
-        " `AddressGuard.PUBLIC_ONLY`",
-        _by_name,
-        policy=_PUBLIC_ONLY,
-        accepted=(0,),
-    ),
+    refused("has an internal address, with `AddressGuard.PUBLIC_ONLY`", _inside,
+        policy=_PUBLIC_ONLY, accepted=(0,)),
     rules_apply("has an internal address", _inside, policy=_REDIRECTS, accepted=(1,)),
-    rules_apply(
-        "redirects from one internal address to another",
-        _inside_to_inside,
-        policy=_REDIRECTS,
-        accepted=(1, 1),
-    ),
-    rules_apply(
-        "redirects to an internal address, with `AddressGuard.OFF`",
-        _to("127.0.0.1"),
-        policy=_OFF,
-        accepted=(1, 1),
-    ),
-)
+    rules_apply("redirects from one internal address to another", _inside_to_inside,
+        policy=_REDIRECTS, accepted=(1, 1)),
+)  # fmt: skip

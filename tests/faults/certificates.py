@@ -31,30 +31,8 @@ def expired() -> ssl.SSLContext:
 
 
 @cache
-def not_valid_yet() -> ssl.SSLContext:
-    return _context_of(_issued(not_before=_year(2090), not_after=_year(2091)))
-
-
-@cache
 def for_another_host() -> ssl.SSLContext:
     return _context_of(_issued("www.example.com"))
-
-
-@cache
-def from_another_authority() -> ssl.SSLContext:
-    return _context_of(trustme.CA().issue_cert(*_HOSTS))
-
-
-@cache
-def self_signed() -> ssl.SSLContext:
-    authority = trustme.CA()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with (
-        authority.cert_pem.tempfile() as certificate,
-        authority.private_key_pem.tempfile() as key,
-    ):
-        context.load_cert_chain(certificate, key)
-    return context
 
 
 def requiring_client_certificate() -> ssl.SSLContext:

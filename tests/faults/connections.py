@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 _HALF = len(RULES) // 2
 _WITH_LENGTH = head("200 OK", f"Content-Length: {len(RULES)}")
 
-_LONG_RECORD = b"\x16\x03\x03\x40\x00"  # a handshake record header without the record
 _HELLO_REQUESTS = b"\x16\x03\x03\x40\x00" + bytes(0x4000)  # clients ignore these
 _ALERT = b"\x15\x03\x03\x00\x02\x02\x28"  # fatal: handshake failure
 
@@ -53,11 +52,6 @@ def _before_http(then: Callable[[Connection], None]) -> Callable[[Stage], str]:
     return arrange
 
 
-def _reset_handshake(connection: Connection) -> None:
-    connection.receive()
-    connection.reset()
-
-
 def _answer_handshake(data: bytes) -> Callable[[Connection], None]:
     def answer(connection: Connection) -> None:
         connection.receive()
@@ -65,11 +59,6 @@ def _answer_handshake(data: bytes) -> Callable[[Connection], None]:
         connection.hang()
 
     return answer
-
-
-def _plain_http_to_tls(stage: Stage) -> str:
-    server = stage.serve(Reply(body=RULES), ssl_context=certificates.valid())
-    return server.url.replace("https:", "http:")
 
 
 def _finish_after(seconds: float) -> Callable[[Connection], None]:
@@ -96,118 +85,48 @@ def _slow_redirects() -> Answer:
 
 CONNECTIONS = (
     unreachable("refuses the connection", _refusing, error="ConnectError"),
-    timed_out(
-        "never takes the connection from the queue of its system", _never_accepting
-    ),
+    timed_out("never takes the connection from the queue of its system",
+        _never_accepting),
     timed_out("accepts and reads, but never responds", raw(b"", Connection.hang)),
-    unreachable(
-        "is silent for longer than `read_timeout`",
-        raw(b"", Connection.hang),
-        policy=Policy(read_timeout=SHORT_DEADLINE),
-        error="ReadTimeout",
-    ),
-    unreachable(
-        "accepts and closes at once",
-        answering(Raw(b""), reads_requests=False),
-        error="",
-    ),
+    unreachable("is silent for longer than `read_timeout`", raw(b"", Connection.hang),
+        policy=Policy(read_timeout=SHORT_DEADLINE), error="ReadTimeout"),
+    unreachable("accepts and closes at once",
+        answering(Raw(b""), reads_requests=False), error=""),
     garbled("closes instead of responding", raw(b"")),
-    unreachable(
-        "resets instead of responding", raw(b"", Connection.reset), error="ReadError"
-    ),
-    garbled("closes in the middle of the head", raw(b"HTTP/1.1 200 OK\r\nX: ")),
-    unreachable(
-        "resets in the middle of the head",
-        raw(b"HTTP/1.1 200 OK\r\nX: ", Connection.reset),
-        error="ReadError",
-    ),
-    timed_out(
-        "stops in the middle of the head",
-        raw(b"HTTP/1.1 200 OK\r\nX: ", Connection.hang),
-    ),
+    unreachable("resets instead of responding", raw(b"", Connection.reset),
+        error="ReadError"),
     garbled("closes in the middle of the body", raw(_WITH_LENGTH + RULES[:_HALF])),
-    unreachable(
-        "resets in the middle of the body",
-        raw(_WITH_LENGTH + RULES[:_HALF], Connection.reset),
-        error="ReadError",
-    ),
-    unreachable(
-        "resets in the middle of a body without a length",
-        raw(head("200 OK") + RULES, Connection.reset),
-        error="ReadError",
-    ),
-    timed_out(
-        "stops in the middle of the body",
-        raw(_WITH_LENGTH + RULES[:_HALF], Connection.hang),
-    ),
-    rules_apply(
-        "sends all of the body and keeps the connection open",
-        raw(_WITH_LENGTH + RULES, Connection.hang),
-    ),
-    rules_apply(
-        "responds before the request",
-        answering(Raw(_WITH_LENGTH + RULES, Connection.hang), reads_requests=False),
-    ),
-    rules_apply(
-        "sends a second response after the first",
-        raw((_WITH_LENGTH + RULES) * 2, Connection.hang),
-    ),
-)
+    unreachable("resets in the middle of the body",
+        raw(_WITH_LENGTH + RULES[:_HALF], Connection.reset), error="ReadError"),
+    timed_out("stops in the middle of the body",
+        raw(_WITH_LENGTH + RULES[:_HALF], Connection.hang)),
+    rules_apply("sends all of the body and keeps the connection open",
+        raw(_WITH_LENGTH + RULES, Connection.hang)),
+    rules_apply("responds before the request",
+        answering(Raw(_WITH_LENGTH + RULES, Connection.hang), reads_requests=False)),
+)  # fmt: skip
 
 TIMES = (
-    timed_out(
-        "sends its head one byte at a time, forever",
-        raw(b"HTTP/1.1 200 OK\r\nX: ", dripping(b"x")),
-    ),
-    timed_out(
-        "sends its body one byte at a time, forever",
-        raw(head("200 OK") + RULES, dripping(b"#")),
-    ),
-    timed_out(
-        "sends `100 Continue` again and again, slowly",
-        raw(b"", dripping(head("100 Continue"))),
-    ),
+    timed_out("sends its head one byte at a time, forever",
+        raw(b"HTTP/1.1 200 OK\r\nX: ", dripping(b"x"))),
+    timed_out("sends its body one byte at a time, forever",
+        raw(head("200 OK") + RULES, dripping(b"#"))),
+    timed_out("sends `100 Continue` again and again, slowly",
+        raw(b"", dripping(head("100 Continue")))),
     timed_out("redirects five times, slowly", answering(_slow_redirects())),
-    rules_apply(
-        "sends a slow body that ends before the deadline",
-        raw(_WITH_LENGTH + RULES[:_HALF], _finish_after(0.3)),
-    ),
-    timed_out(
-        "sends a slow body that ends after the deadline",
-        raw(_WITH_LENGTH + RULES[:_HALF], _finish_after(0.3)),
-    ),
-)
+    rules_apply("sends a slow body that ends before the deadline",
+        raw(_WITH_LENGTH + RULES[:_HALF], _finish_after(0.3))),
+)  # fmt: skip
 
 HANDSHAKES = (
-    rules_apply(
-        "has a valid certificate, for comparison",
-        answering(Reply(body=RULES), ssl_context=certificates.valid()),
-    ),
-    unreachable(
-        "has a certificate that has expired",
+    rules_apply("has a valid certificate, for comparison",
+        answering(Reply(body=RULES), ssl_context=certificates.valid())),
+    unreachable("has a certificate that has expired",
         answering(Reply(body=RULES), ssl_context=certificates.expired()),
-        error="certificate has expired",
-    ),
-    unreachable(
-        "has a certificate that is not valid yet",
-        answering(Reply(body=RULES), ssl_context=certificates.not_valid_yet()),
-        error="certificate is not yet valid",
-    ),
-    unreachable(
-        "has the certificate of another host",
+        error="certificate has expired"),
+    unreachable("has the certificate of another host",
         answering(Reply(body=RULES), ssl_context=certificates.for_another_host()),
-        error="certificate",
-    ),
-    unreachable(
-        "has a self-signed certificate",
-        answering(Reply(body=RULES), ssl_context=certificates.self_signed()),
-        error="certificate",
-    ),
-    unreachable(
-        "has a certificate from an unknown authority",
-        answering(Reply(body=RULES), ssl_context=certificates.from_another_authority()),
-        error="certificate",
-    ),
+        error="certificate"),
     unreachable(
         "requires a client certificate",
         answering(
@@ -216,53 +135,23 @@ HANDSHAKES = (
         error="",  # the alert may be lost when the connection closes
     ),
     timed_out("is silent during the TLS handshake", _before_http(Connection.hang)),
-    timed_out(
-        "announces a handshake message, but never sends it",
-        _before_http(_answer_handshake(_LONG_RECORD)),
-    ),
-    unreachable(
-        "asks for a new handshake forever",
-        _before_http(endless(_HELLO_REQUESTS)),
-        error="the response is too large",
-    ),
-    unreachable(
-        "sends a thousand session tickets after the handshake",
+    unreachable("asks for a new handshake forever",
+        _before_http(endless(_HELLO_REQUESTS)), error="the response is too large"),
+    unreachable("sends a thousand session tickets after the handshake",
         answering(Reply(body=RULES), ssl_context=certificates.with_many_tickets()),
-        error="the response is too large",
-    ),
-    unreachable(
-        "is silent during the handshake for longer than `connect_timeout`",
-        _before_http(Connection.hang),
-        policy=Policy(connect_timeout=SHORT_DEADLINE),
-        error="ConnectTimeout",
-    ),
-    unreachable(
-        "closes in the middle of the handshake",
-        _before_http(Connection.close),
-        error="Connect",
-    ),
-    unreachable(
-        "resets in the middle of the handshake",
-        _before_http(_reset_handshake),
-        error="",
-    ),
-    unreachable(
-        "ends the handshake with an alert",
-        _before_http(_answer_handshake(_ALERT)),
-        error="alert",
-    ),
-    unreachable(
-        "speaks plain HTTP instead of TLS",
-        _before_http(_answer_handshake(head("400 Bad Request"))),
-        error="SSL",
-    ),
-    unreachable("speaks TLS instead of plain HTTP", _plain_http_to_tls, error=""),
-    garbled(
-        "closes in the middle of the body, over TLS",
-        answering(Raw(_WITH_LENGTH + RULES[:_HALF]), ssl_context=certificates.valid()),
-    ),
-    rules_apply(
-        "ends a body without a length, over TLS, without `close_notify`",
-        answering(Raw(head("200 OK") + RULES), ssl_context=certificates.valid()),
-    ),
-)
+        error="the response is too large"),
+    unreachable("is silent during the handshake for longer than `connect_timeout`",
+        _before_http(Connection.hang), policy=Policy(connect_timeout=SHORT_DEADLINE),
+        error="ConnectTimeout"),
+    unreachable("closes in the middle of the handshake",
+        _before_http(Connection.close), error="Connect"),
+    unreachable("ends the handshake with an alert",
+        _before_http(_answer_handshake(_ALERT)), error="alert"),
+    unreachable("speaks plain HTTP instead of TLS",
+        _before_http(_answer_handshake(head("400 Bad Request"))), error="SSL"),
+    garbled("closes in the middle of the body, over TLS",
+        answering(Raw(_WITH_LENGTH + RULES[:_HALF]),
+        ssl_context=certificates.valid())),
+    rules_apply("ends a body without a length, over TLS, without `close_notify`",
+        answering(Raw(head("200 OK") + RULES), ssl_context=certificates.valid())),
+)  # fmt: skip

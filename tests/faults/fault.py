@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import tracemalloc
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
@@ -49,7 +49,7 @@ _EFFECTS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Fault:
     """What a server does wrong, or at least oddly.
 
@@ -71,6 +71,7 @@ class Fault:
 
     name: str
     arrange: Callable[[Stage], str]
+    _: KW_ONLY
     effect: Effect
     access: AccessResult
     reason: Reason

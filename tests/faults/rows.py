@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from robotsgate import AccessResult, Reason
@@ -44,82 +45,55 @@ def reply(**parts: Any) -> Callable[[Stage], str]:  # noqa: ANN401 (those of Rep
     return answering(Reply(**parts))
 
 
-def rules_apply(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault:  # noqa: ANN401 (those of Fault)
-    """The file is fetched in spite of the fault, and its rules apply."""
-    return Fault(
-        name=name,
-        arrange=arrange,
-        effect=Effect.RULES,
-        access=AccessResult.SUCCESSFUL,
-        reason=Reason.DISALLOWED_BY_RULE,
-        **more,
-    )
+rules_apply = partial(
+    Fault,
+    effect=Effect.RULES,
+    access=AccessResult.SUCCESSFUL,
+    reason=Reason.DISALLOWED_BY_RULE,
+)
+"""The file is fetched in spite of the fault, and its rules apply."""
 
+no_rules = partial(
+    Fault,
+    effect=Effect.EVERYTHING,
+    access=AccessResult.SUCCESSFUL,
+    reason=Reason.NO_GROUP,
+)
+"""A file is fetched, but it contains no rules."""
 
-def no_rules(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault:  # noqa: ANN401 (those of Fault)
-    """A file is fetched, but it contains no rules."""
-    return Fault(
-        name=name,
-        arrange=arrange,
-        effect=Effect.EVERYTHING,
-        access=AccessResult.SUCCESSFUL,
-        reason=Reason.NO_GROUP,
-        **more,
-    )
+unavailable = partial(
+    Fault,
+    effect=Effect.EVERYTHING,
+    access=AccessResult.UNAVAILABLE,
+    reason=Reason.UNAVAILABLE,
+    max_memory=_MEMORY_WITHOUT_A_BODY,
+)
+"""The fetch shows that there is no file."""
 
+unreachable = partial(
+    Fault,
+    effect=Effect.NOTHING,
+    access=AccessResult.UNREACHABLE,
+    reason=Reason.UNREACHABLE,
+    max_memory=_MEMORY_WITHOUT_A_BODY,
+)
+"""The fetch does not show whether there is a file."""
 
-def unavailable(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault:  # noqa: ANN401 (those of Fault)
-    """The fetch shows that there is no file."""
-    return Fault(
-        name=name,
-        arrange=arrange,
-        effect=Effect.EVERYTHING,
-        access=AccessResult.UNAVAILABLE,
-        reason=Reason.UNAVAILABLE,
-        **{"max_memory": _MEMORY_WITHOUT_A_BODY, **more},
-    )
+garbled = partial(unreachable, error="RemoteProtocolError")
+"""Unreachable, because this is not HTTP."""
 
+timed_out = partial(unreachable, error="no response within", deadline=SHORT_DEADLINE)
+"""Unreachable, because only the deadline ends the fetch."""
 
-def unreachable(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault:  # noqa: ANN401 (those of Fault)
-    """The fetch does not show whether there is a file."""
-    return Fault(
-        name=name,
-        arrange=arrange,
-        effect=Effect.NOTHING,
-        access=AccessResult.UNREACHABLE,
-        reason=Reason.UNREACHABLE,
-        **{"max_memory": _MEMORY_WITHOUT_A_BODY, **more},
-    )
-
-
-def garbled(name: str, arrange: Callable[[Stage], str]) -> Fault:
-    """Unreachable, because this is not HTTP."""
-    return unreachable(name, arrange, error="RemoteProtocolError")
-
-
-def timed_out(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault:  # noqa: ANN401 (those of Fault)
-    """Unreachable, because only the deadline ends the fetch."""
-    return unreachable(
-        name,
-        arrange,
-        **{"error": "no response within", "deadline": SHORT_DEADLINE, **more},
-    )
-
-
-def refused(name: str, arrange: Callable[[Stage], str], **more: Any) -> Fault:  # noqa: ANN401 (those of Fault)
-    """The address guard prevents a connection."""
-    return Fault(
-        name=name,
-        arrange=arrange,
-        effect=Effect.NOTHING_AT_ALL,
-        access=AccessResult.REFUSED,
-        reason=Reason.ADDRESS_REFUSED,
-        **{
-            "error": "the address guard refused",
-            "max_memory": _MEMORY_WITHOUT_A_BODY,
-            **more,
-        },
-    )
+refused = partial(
+    Fault,
+    effect=Effect.NOTHING_AT_ALL,
+    access=AccessResult.REFUSED,
+    reason=Reason.ADDRESS_REFUSED,
+    error="the address guard refused",
+    max_memory=_MEMORY_WITHOUT_A_BODY,
+)
+"""The address guard prevents a connection."""
 
 
 def head(status: str, *lines: str) -> bytes:
