@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
@@ -13,7 +14,7 @@ from robotsgate.caching._entry import Answer, Entry, PackedBody
 from robotsgate.testing import FakeSite, ManualClock
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import Awaitable, Sequence
 
     import httpx
 
@@ -37,6 +38,25 @@ PRIVATE = f"{ORIGIN}/private"
 ROBOTS_TXT = f"{ORIGIN}/robots.txt"
 
 _Answer = TypeVar("_Answer")
+
+Call = Callable[[RobotsChecker, Any, Any], Coroutine[Any, Any, object]]
+
+CALLS_WITH_AGENT: dict[str, Call] = {
+    "can_fetch": RobotsChecker.can_fetch,
+    "check": RobotsChecker.check,
+    "can_fetch_many": lambda checker, agent, url: checker.can_fetch_many(agent, [url]),
+    "crawl_delay": RobotsChecker.crawl_delay,
+    "request_rate": RobotsChecker.request_rate,
+    "usage_preferences": RobotsChecker.usage_preferences,
+}
+
+# Every method that may fetch an origin.
+CALLS: dict[str, Call] = CALLS_WITH_AGENT | {
+    "robots_txt": lambda checker, _, url: checker.robots_txt(url),
+    "sitemaps": lambda checker, _, url: checker.sitemaps(url),
+    "prefetch": lambda checker, _, url: checker.prefetch([url]),
+    "refresh": lambda checker, _, url: checker.refresh(url),
+}
 
 
 class GatedSite(FakeSite):
@@ -109,19 +129,26 @@ class StoreBehind:
         self.behind = MemoryStore() if behind is None else behind
 
     async def get(self, key: str) -> bytes | None:
+        await self.begin("get")
         return await self.behind.get(key)
 
     async def update(self, key: str, change: Change) -> None:
+        await self.begin("update")
         await self.behind.update(key, change)
 
     async def delete(self, key: str) -> None:
+        await self.begin("delete")
         await self.behind.delete(key)
 
     async def purge(self, now: float) -> int:
+        await self.begin("purge")
         return await self.behind.purge(now)
 
     async def aclose(self) -> None:
         await self.behind.aclose()
+
+    async def begin(self, operation: str) -> None:
+        """Called at the beginning of each operation."""
 
 
 class FailingStore(StoreBehind):
@@ -131,23 +158,7 @@ class FailingStore(StoreBehind):
         super().__init__()
         self.failing = failing
 
-    async def get(self, key: str) -> bytes | None:
-        self._fail_at("get")
-        return await super().get(key)
-
-    async def update(self, key: str, change: Change) -> None:
-        self._fail_at("update")
-        await super().update(key, change)
-
-    async def delete(self, key: str) -> None:
-        self._fail_at("delete")
-        await super().delete(key)
-
-    async def purge(self, now: float) -> int:
-        self._fail_at("purge")
-        return await super().purge(now)
-
-    def _fail_at(self, operation: str) -> None:
+    async def begin(self, operation: str) -> None:
         if operation in self.failing:
             raise OSError(f"the disk is full at {operation}")
 
@@ -161,19 +172,7 @@ class GatedStore(StoreBehind):
         self.waiting = 0
         self._gated = gated
 
-    async def get(self, key: str) -> bytes | None:
-        await self._wait_at("get")
-        return await super().get(key)
-
-    async def update(self, key: str, change: Change) -> None:
-        await self._wait_at("update")
-        await super().update(key, change)
-
-    async def delete(self, key: str) -> None:
-        await self._wait_at("delete")
-        await super().delete(key)
-
-    async def _wait_at(self, operation: str) -> None:
+    async def begin(self, operation: str) -> None:
         if operation in self._gated:
             self.waiting += 1
             await self.gate.wait()
@@ -258,6 +257,11 @@ async def let_others_run() -> None:
     """Let every other task run as far as it can."""
     for _ in range(20):
         await anyio.lowlevel.checkpoint()
+
+
+async def add_answer(answers: list[bool], checker: RobotsChecker, url: str) -> None:
+    """Add to `answers` whether `AGENT` may fetch `url`."""
+    answers.append(await checker.can_fetch(AGENT, url))
 
 
 async def concurrently(

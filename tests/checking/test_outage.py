@@ -16,8 +16,6 @@ import pytest
 from robotsgate import (
     AccessResult,
     AfterUnreachableLimit,
-    FailureKind,
-    FetchFailedError,
     MemoryStore,
     Policy,
 )
@@ -56,13 +54,10 @@ POLICIES = {
     "Policy.rfc9309()": Policy.rfc9309(),
     "Policy.strict()": Policy.strict(),
     "monthly": Policy(stale_window=90 * DAY, unreachable_limit_without_copy=90 * DAY),
-    "archive": Policy(
-        unreachable_limit=0,
+    "archive": Policy(unreachable_limit=0,
         after_unreachable_limit=AfterUnreachableLimit.ALLOW,
-        on_too_many_requests=AccessResult.UNAVAILABLE,
-    ),
-}
-NOT_THE_SITES_FAULT = {FailureKind.ADDRESS_REFUSED, FailureKind.LOCAL}
+        on_too_many_requests=AccessResult.UNAVAILABLE),
+}  # fmt: skip
 FAILURES: dict[str, list[int | bytes | Exception]] = {
     "5xx": [500, 503],
     '500 "Not Found"': [b"<title>Not Found</title>"],
@@ -143,28 +138,3 @@ def test_page_documents_every_policy_and_failure() -> None:
     rows = [row.id for row in documented_cases()]
 
     assert len(rows) == len(set(rows)) == (6 * len(PAUSES) + 1) * len(FAILURES)
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("failure", "is_allowed"),
-    [
-        *((status, True) for status in (206, 302, 401, 403, 404, 429, 451)),
-        *((status, True) for status in (500, 502, 503, 504, 999)),
-        *((kind, kind not in NOT_THE_SITES_FAULT) for kind in FailureKind),
-        (202, False),  # without rules: a bot wall
-        (407, False),
-    ],
-)
-async def test_archive_policy_allows_everything_after_any_error_by_a_site(
-    failure: int | FailureKind, *, is_allowed: bool
-) -> None:
-    site = site_of()
-    if isinstance(failure, int):
-        site.serve(ORIGIN, status=failure)
-    else:
-        site.fail(ORIGIN, FetchFailedError("failed", kind=failure))
-
-    checker = checker_of(site, policy=POLICIES["archive"])
-
-    assert await checker.can_fetch(AGENT, PRIVATE) is is_allowed

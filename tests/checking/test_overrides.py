@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from robotsgate import (
 )
 from robotsgate.robotstxt import RuleKind
 from robotsgate.testing import ManualClock
+from tests.tables import cases
 
 from .builders import (
     AGENT,
@@ -113,40 +113,21 @@ async def test_parsed_override_is_returned_unchanged(site: FakeSite) -> None:
     assert await checker.robots_txt(PUBLIC) is file
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        pytest.param(
-            "/private",
-            replace(BY_OVERRIDE, allowed=True, rule=None),
-            id="no rule matches",
-        ),
-        pytest.param(
-            "/robots.txt",
-            replace(BY_OVERRIDE, allowed=True, rule=None, reason=Reason.ROBOTS_TXT),
-            id="the file itself",
-        ),
-    ],
-)
+@cases("file path changes", {
+    "no rule matches": (OWN, "/private", {"group": "*"}),
+    "the file itself":
+        (OWN, "/robots.txt", {"group": "*", "reason": Reason.ROBOTS_TXT}),
+    "an empty file": (b"", "/private", {"group": None}),
+})  # fmt: skip
 async def test_verdict_shows_that_it_comes_from_the_override(
-    site: FakeSite, path: str, expected: Verdict
-) -> None:
-    verdict = await overridden(site).check(AGENT, ORIGIN + path)
-
-    assert verdict == replace(expected, url=ORIGIN + path)
-    json.dumps(verdict.as_dict(), allow_nan=False)
-
-
-@pytest.mark.parametrize("file", [b"", ""], ids=["bytes", "str"])
-async def test_empty_override_allows_everything(
-    site: FakeSite, file: bytes | str
+    site: FakeSite, file: str | bytes, path: str, changes: dict[str, Any]
 ) -> None:
     checker = checker_of(site, overrides={ORIGIN: file})
 
-    verdict = await checker.check(AGENT, PRIVATE)
+    verdict = await checker.check(AGENT, ORIGIN + path)
 
-    assert (verdict.allowed, verdict.reason) == (True, Reason.OVERRIDDEN)
-    assert verdict.group is None
+    allowed = replace(BY_OVERRIDE, allowed=True, rule=None, url=ORIGIN + path)
+    assert verdict == replace(allowed, **changes)
 
 
 async def test_override_applies_at_any_time_and_after_any_eviction(
@@ -173,49 +154,16 @@ async def test_origin_that_cannot_be_fetched_can_have_an_override(
     assert await checker.can_fetch(AGENT, "ftp://example.com/public") is False
 
 
-async def test_closed_checker_does_not_use_overrides(site: FakeSite) -> None:
-    checker = overridden(site)
-    await checker.can_fetch(AGENT, PUBLIC)
-
-    await checker.aclose()
-
-    assert checker.peek(AGENT, PUBLIC) is None
-    with pytest.raises(RuntimeError, match="the checker is closed"):
-        await checker.can_fetch(AGENT, PUBLIC)
-
-
-@pytest.mark.parametrize(
-    ("overrides", "error", "message"),
-    [
-        pytest.param(
-            [ORIGIN],
-            TypeError,
-            "expected overrides to be a mapping",
-            id="not a mapping",
-        ),
-        pytest.param(
-            {"example.com": OWN}, InvalidURLError, "example.com", id="no origin"
-        ),
-        pytest.param(
-            {ORIGIN: OWN, f"{ORIGIN}/page": b""},
-            ValueError,
-            "a single override for 'https://example.com', got two",
-            id="the same origin twice",
-        ),
-        pytest.param(
-            {ORIGIN: None},
-            TypeError,
-            "'https://example.com' to be a RobotsTxt, bytes or str, got None",
-            id="not a file",
-        ),
-        pytest.param(
-            {ORIGIN: RobotsTxt.parse(OWN, dialect=Dialect.GOOGLE)},
-            ValueError,
-            r"Dialect\.RFC9309 for the override .*, got Dialect\.GOOGLE",
-            id="another dialect",
-        ),
-    ],
-)
+@cases("overrides error message", {
+    "not a mapping": ([ORIGIN], TypeError, "expected overrides to be a mapping"),
+    "no origin": ({"example.com": OWN}, InvalidURLError, "example.com"),
+    "the same origin twice": ({ORIGIN: OWN, f"{ORIGIN}/page": b""}, ValueError,
+        "a single override for 'https://example.com', got two"),
+    "not a file": ({ORIGIN: None}, TypeError,
+        "'https://example.com' to be a RobotsTxt, bytes or str, got None"),
+    "another dialect": ({ORIGIN: RobotsTxt.parse(OWN, dialect=Dialect.GOOGLE)},
+        ValueError, r"Dialect\.RFC9309 for the override .*, got Dialect\.GOOGLE"),
+})  # fmt: skip
 def test_invalid_override_is_refused(
     site: FakeSite,
     overrides: Any,  # noqa: ANN401 (invalid on purpose)

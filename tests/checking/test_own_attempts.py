@@ -38,6 +38,7 @@ from .builders import (
     RULES,
     GatedSite,
     LeaseStore,
+    add_answer,
     checker_of,
     let_others_run,
     site_of,
@@ -79,35 +80,6 @@ async def test_failure_of_another_checker_is_not_believed(ill: FakeSite) -> None
     # The answer is for all.
     clock.advance(2 * MINUTE)
     assert await checker_of(ill, store=store, clock=clock).can_fetch(AGENT, PUBLIC)
-
-
-@pytest.mark.parametrize(
-    "shared",
-    [
-        pytest.param(site_of(status=500), id="500"),
-        pytest.param(site_of(status=429), id="429"),
-        pytest.param(site_that_fails(FailureKind.ADDRESS_REFUSED), id="refused"),
-    ],
-)
-async def test_response_and_refusal_of_another_checker_hold(shared: FakeSite) -> None:
-    clock, store, site = ManualClock(), MemoryStore(), site_of()
-    await checker_of(shared, store=store, clock=clock).refresh(ORIGIN)
-
-    assert not await checker_of(site, store=store, clock=clock).can_fetch(AGENT, PUBLIC)
-    assert site.requests == []
-
-
-async def test_copy_is_not_fetched_again_while_it_is_fresh() -> None:
-    clock, store, site = ManualClock(), MemoryStore(), site_of()
-    await checker_of(site, store=store, clock=clock).refresh(ORIGIN)
-    await checker_of(site_that_fails(), store=store, clock=clock).refresh(ORIGIN)
-
-    assert await checker_of(site, store=store, clock=clock).can_fetch(AGENT, PUBLIC)
-    assert site.requests == [ROBOTS_TXT]
-    # From here on, the other checker's outage would apply.
-    clock.advance(DAY)
-    assert await checker_of(site, store=store, clock=clock).can_fetch(AGENT, PUBLIC)
-    assert site.requests == 2 * [ROBOTS_TXT]
 
 
 async def test_dead_origin_is_tried_once_for_each_back_off_of_its_own() -> None:
@@ -164,28 +136,14 @@ async def test_own_answer_ends_the_own_back_off() -> None:
     assert len(site.requests) == 3
 
 
-async def test_new_checker_tries_each_dead_origin_once() -> None:
-    clock, store, site = ManualClock(), MemoryStore(), site_that_fails()
-
-    for _ in range(3):
-        checker = checker_of(site, store=store, clock=clock)
-        for _ in range(3):
-            assert not await checker.can_fetch(AGENT, PUBLIC)
-
-    assert len(site.requests) == 3
-
-
 async def test_lease_is_not_waited_for_once_its_holder_has_failed() -> None:
     clock, store, site = ManualClock(), LeaseStore(), site_of()
     store.owners[ORIGIN] = "a slow process"
     checker = checker_of(site, store=store, clock=clock)
-    allowed = []
-
-    async def check() -> None:
-        allowed.append(await checker.can_fetch(AGENT, PUBLIC))
+    allowed: list[bool] = []
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(check)
+        tasks.start_soon(add_answer, allowed, checker, PUBLIC)
         await let_others_run()
         assert site.requests == []
         failing = checker_of(site_that_fails(), store=store.behind, clock=clock)
@@ -199,8 +157,8 @@ async def test_lease_is_not_waited_for_once_its_holder_has_failed() -> None:
 # --- failures of our own machine --------------------------------------------------
 
 
-async def test_own_failure_is_not_stored() -> None:
-    clock, store, site = ManualClock(), MemoryStore(), site_that_fails(LOCAL)
+async def test_own_failure_is_not_stored_and_can_be_forgotten() -> None:
+    clock, store, site = ManualClock(), LeaseStore(), site_that_fails(LOCAL)
     checker = checker_of(site, store=store, clock=clock)
 
     verdict = await checker.check(AGENT, PUBLIC)
@@ -208,36 +166,22 @@ async def test_own_failure_is_not_stored() -> None:
     assert (verdict.allowed, verdict.access) == (False, AccessResult.UNREACHABLE)
     assert verdict.fresh_until == clock.now() + 5
     assert await store.get(ORIGIN) is None
-    assert (checker.stats.local_failures, checker.stats.fetches) == (1, 0)
-
-
-async def test_own_failure_gives_the_lease_back() -> None:
-    store = LeaseStore()
-
-    await checker_of(site_that_fails(LOCAL), store=store).can_fetch(AGENT, PUBLIC)
-
     assert store.owners == {}
+    assert (checker.stats.local_failures, checker.stats.fetches) == (1, 0)
+    site.serve(ORIGIN, b"")
+    await checker.forget(ORIGIN)
+    assert await checker.can_fetch(AGENT, PUBLIC)
 
 
-@pytest.mark.parametrize(
-    ("policy", "public", "private"),
-    [
-        pytest.param(Policy(), True, False, id="copy"),
-        pytest.param(Policy.google_today(), False, False, id="stop"),
-    ],
-)
-async def test_what_applies_during_an_own_failure_is_what_is_known(
-    policy: Policy, *, public: bool, private: bool
-) -> None:
+async def test_copy_applies_during_an_own_failure() -> None:
     clock, site = ManualClock(), site_of()
-    checker = checker_of(site, clock=clock, policy=policy)
+    checker = checker_of(site, clock=clock)
     await checker.refresh(ORIGIN)
     clock.advance(DAY)
     site.fail(ORIGIN, FetchFailedError("no file", kind=LOCAL))
 
     for _ in range(2):  # the second lookup does not fetch
-        assert await checker.can_fetch(AGENT, PUBLIC) is public
-        assert await checker.can_fetch(AGENT, PRIVATE) is private
+        assert await checker.can_fetch_many(AGENT, [PUBLIC, PRIVATE]) == [True, False]
 
     assert site.requests == 2 * [ROBOTS_TXT]
 
@@ -296,9 +240,11 @@ async def test_refresh_during_a_pause_does_not_lengthen_it() -> None:
 
     verdict = await checker.check(AGENT, PUBLIC)
     assert verdict.fresh_until == clock.now() + 5
+    assert site.requests == 10 * [ROBOTS_TXT]
 
 
 async def test_wait_that_a_server_asks_for_holds_after_anothers_failure() -> None:
+    """Responses are believed, whoever received them."""
     clock, store, site = ManualClock(), MemoryStore(), site_of()
     busy = site_of(status=429, retry_after="3600")
     await checker_of(busy, store=store, clock=clock).refresh(ORIGIN)
@@ -321,17 +267,6 @@ async def test_answer_of_another_checker_ends_the_pause() -> None:
     assert await checker.can_fetch(AGENT, PUBLIC)
 
 
-async def test_forgotten_origin_is_fetched_despite_the_pause() -> None:
-    site = site_that_fails(LOCAL)
-    checker = checker_of(site)
-    await checker.can_fetch(AGENT, PUBLIC)
-    site.serve(ORIGIN, b"")
-
-    await checker.forget(ORIGIN)
-
-    assert await checker.can_fetch(AGENT, PUBLIC)
-
-
 async def test_pause_does_not_keep_the_exception_alive() -> None:
     """With its frames, it took up 8 KB for each of 100,000 origins."""
     error = FetchFailedError("no file", kind=LOCAL)
@@ -346,16 +281,6 @@ async def test_pause_does_not_keep_the_exception_alive() -> None:
     gc.collect()
 
     assert is_alive() is None
-
-
-async def test_refresh_ends_after_an_own_failure() -> None:
-    site = site_that_fails(LOCAL)
-    checker = checker_of(site)
-
-    await checker.refresh(ORIGIN)
-    await checker.refresh(ORIGIN)
-
-    assert site.requests == 2 * [ROBOTS_TXT]
 
 
 async def test_own_failures_are_reported_but_logged_once_a_minute(
@@ -418,13 +343,10 @@ async def test_copy_forgotten_during_an_own_failure_is_not_used() -> None:
     clock.advance(DAY)
     site.gate = anyio.Event()
     site.fail(ORIGIN, FetchFailedError("no file", kind=LOCAL))
-    allowed = []
-
-    async def check() -> None:
-        allowed.append(await checker.can_fetch(AGENT, PUBLIC))
+    allowed: list[bool] = []
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(check)
+        tasks.start_soon(add_answer, allowed, checker, PUBLIC)
         await let_others_run()
         await checker.forget(ORIGIN)
         site.gate.set()

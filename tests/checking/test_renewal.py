@@ -38,6 +38,7 @@ from .builders import (
     LeaseStore,
     StoreBehind,
     TickingClock,
+    add_answer,
     checker_of,
     concurrently,
     entry_of,
@@ -292,22 +293,18 @@ async def test_origin_forgotten_while_others_are_admitted_is_not_admitted() -> N
 
 
 class UnreliableStore(StoreBehind):
-    """Fails at the reads with these numbers, counting from 0."""
+    """Fails at the first read."""
 
-    def __init__(self, *fails_at: int) -> None:
-        super().__init__()
-        self._fails_at = fails_at
-        self._reads = -1
+    has_failed = False
 
-    async def get(self, key: str) -> bytes | None:
-        self._reads += 1
-        if self._reads in self._fails_at:
+    async def begin(self, operation: str) -> None:
+        if operation == "get" and not self.has_failed:
+            self.has_failed = True
             raise StoreError("the network is down")
-        return await super().get(key)
 
 
 async def test_copy_that_was_unreadable_before_a_failure_is_used_after_it() -> None:
-    clock, store = ManualClock(), UnreliableStore(0)
+    clock, store = ManualClock(), UnreliableStore()
     before = await stored_by_another(store, clock, site_of())
     clock.advance(DAY)
     checker = checker_of(site_of(status=503), store=store, clock=clock)
@@ -423,7 +420,7 @@ async def test_superseded_copy_does_not_come_back_from_the_store(
 
 async def test_not_found_page_does_not_end_a_copy_that_is_only_in_the_store() -> None:
     """Whether a 5xx page means "not found" depends on the store's entry as well."""
-    clock, store = ManualClock(), UnreliableStore(0)
+    clock, store = ManualClock(), UnreliableStore()
     await stored_by_another(store, clock, site_of())
     clock.advance(DAY)
     site = site_of("<title>Not found</title>", status=500)
@@ -463,13 +460,10 @@ async def test_two_processes_make_one_fetch_and_the_second_polls_for_it() -> Non
     one, other = (fleet_checker(site, store, clock) for _ in range(2))
     answers: list[bool] = []
 
-    async def look_up(checker: RobotsChecker) -> None:
-        answers.append(await checker.can_fetch(AGENT, PRIVATE))
-
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(look_up, one)
+        tasks.start_soon(add_answer, answers, one, PRIVATE)
         await let_others_run()
-        tasks.start_soon(look_up, other)
+        tasks.start_soon(add_answer, answers, other, PRIVATE)
         await clock.pass_time(5)
         leased = list(store.owners)
         site.gate.set()
@@ -539,11 +533,8 @@ async def test_entry_from_another_process_is_used_at_the_fetch_limit() -> None:
     checker = fleet_checker(site, store, clock, fetches=1)
     answers: list[bool] = []
 
-    async def look_up() -> None:
-        answers.append(await checker.can_fetch(AGENT, PRIVATE))
-
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(look_up)
+        tasks.start_soon(add_answer, answers, checker, PRIVATE)
         await clock.pass_time(1)
         tasks.start_soon(checker.can_fetch, AGENT, OTHER_ORIGIN)
         await let_others_run()
@@ -570,36 +561,13 @@ async def test_lease_is_released_when_the_checker_is_closed() -> None:
     store, site = LeaseStore(), GatedSite()
     checker = checker_of(site, store=store)
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(look_up_until_closed, checker)
-        await let_others_run()
-        leased = list(store.owners)
-        await checker.aclose()
+    with anyio.CancelScope(deadline=anyio.current_time() - 1):
+        await checker.can_fetch(AGENT, PUBLIC)
+    await let_others_run()
+    leased = list(store.owners)
+    await checker.aclose()
 
     assert (leased, store.owners) == ([ORIGIN], {})
-
-
-async def look_up_until_closed(checker: RobotsChecker) -> None:
-    with pytest.raises(RuntimeError, match="closed"):
-        await checker.can_fetch(AGENT, PUBLIC)
-
-
-# --- the limit on concurrent fetches ----------------------------------------------
-
-
-@pytest.mark.parametrize("limit", [1, 3])
-async def test_separate_lookups_share_one_limit_on_fetches(limit: int) -> None:
-    site = GatedSite()
-    checker = checker_of(site, max_concurrent_fetches=limit)
-
-    async with anyio.create_task_group() as tasks:
-        for number in range(5):
-            tasks.start_soon(checker.can_fetch, AGENT, f"https://h{number}.example/")
-        await let_others_run()
-        site.gate.set()
-
-    assert site.most_under_way == limit
-    assert len(site.requests) == 5
 
 
 async def test_end_of_a_fetch_that_never_starts_is_signalled() -> None:
