@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from robotsgate.caching._hops import CodingError
 from robotsgate.fetching._body import Body, decoded_body
 from robotsgate.fetching._fetcher import FetchedResponse
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -52,22 +53,11 @@ CODED: dict[str, tuple[str, bytes]] = {
     "gzip by its old name": ("x-gzip", gzip.compress(TEXT)),
     "gzip with capitals and spaces": (" GZip\t", gzip.compress(TEXT)),
     "gzip with every optional field": ("gzip", gzip_with_name(TEXT)),
-    "gzip beside identity and no coding": (
-        "identity, gzip, UTF-8,",
-        gzip.compress(TEXT),
-    ),
+    "gzip beside others": ("identity, gzip, UTF-8,", gzip.compress(TEXT)),
     "a coding that is not registered": ("aws-chunked", TEXT),
-    "gzip with two members": (
-        "gzip",
-        gzip.compress(TEXT[:HALF]) + gzip.compress(TEXT[HALF:]),
-    ),
-    "gzip with many members, some empty": (
-        "gzip",
-        b"".join(
-            gzip.compress(TEXT[at : at + 40]) + gzip.compress(b"")
-            for at in range(0, len(TEXT), 40)
-        ),
-    ),
+    "gzip with many members, some empty": ("gzip", b"".join(
+        gzip.compress(TEXT[at : at + 40]) + gzip.compress(b"")
+        for at in range(0, len(TEXT), 40))),
     "gzip with zeros after it": ("gzip", gzip.compress(TEXT) + bytes(600)),
     "gzip with rubbish after it": ("gzip", gzip.compress(TEXT) + b"rubbish"),
     "deflate in zlib": ("deflate", zlib.compress(TEXT)),
@@ -76,14 +66,11 @@ CODED: dict[str, tuple[str, bytes]] = {
     "deflate, raw": ("deflate", raw_deflate(TEXT)),
     "deflate, raw, not compressed": ("deflate", stored_deflate(TEXT)),
     "deflate, raw, with rubbish after it": ("deflate", raw_deflate(TEXT) + b"\x1f\x8b"),
-}
+}  # fmt: skip
 
 CHUNKINGS: dict[str, Callable[[bytes], Iterable[bytes]]] = {
     "whole": lambda sent: [sent],
     "one byte at a time": lambda sent: (bytes([octet]) for octet in sent),
-    "three bytes at a time": lambda sent: (
-        sent[at : at + 3] for at in range(0, len(sent), 3)
-    ),
     "with empty chunks between": lambda sent: [
         b"",
         sent[:10],
@@ -139,15 +126,11 @@ def test_body_is_decoded_wherever_it_is_split_in_two(coding: str, sent: bytes) -
     assert bodies == {TEXT}
 
 
-@pytest.mark.parametrize(
-    ("coding", "sent"),
-    [
-        ("", TEXT * 1_000),
-        ("gzip", gzip.compress(TEXT * 1_000, 0)),
-        ("deflate", zlib.compress(TEXT * 1_000, 0)),
-    ],
-    ids=["no coding", "gzip", "deflate"],
-)
+@cases("coding sent", {
+    "no coding": ("", TEXT * 1_000),
+    "gzip": ("gzip", gzip.compress(TEXT * 1_000, 0)),
+    "deflate": ("deflate", zlib.compress(TEXT * 1_000, 0)),
+})  # fmt: skip
 def test_nothing_is_read_beyond_the_limit(coding: str, sent: bytes) -> None:
     chunks_read: list[bytes] = []
 
@@ -162,26 +145,19 @@ def test_nothing_is_read_beyond_the_limit(coding: str, sent: bytes) -> None:
     assert len(chunks_read) <= 12
 
 
-@pytest.mark.parametrize("coding", ["", "identity", "gzip", "deflate"])
-@pytest.mark.parametrize("chunks", [[], [b""], [b"", b""]], ids=repr)
-def test_empty_input_is_an_empty_body_in_every_coding(
-    chunks: list[bytes], coding: str
-) -> None:
-    body = read_body(chunks, coding, max_bytes=10)
-
-    assert body == b""
+@pytest.mark.parametrize("coding", ["", "gzip", "deflate"])
+def test_empty_input_is_an_empty_body_in_every_coding(coding: str) -> None:
+    assert read_body([], coding, max_bytes=10) == b""
+    assert read_body([b"", b""], coding, max_bytes=10) == b""
+    assert decoded(b"", "br", max_bytes=10) == b""
 
 
 @pytest.mark.parametrize("chunking", CHUNKINGS.values(), ids=CHUNKINGS)
-@pytest.mark.parametrize(
-    ("coding", "sent"),
-    [
-        ("gzip", gzip.compress(TEXT)),
-        ("deflate", zlib.compress(TEXT)),
-        ("deflate", raw_deflate(TEXT)),
-    ],
-    ids=["gzip", "deflate in zlib", "deflate, raw"],
-)
+@cases("coding sent", {
+    "gzip": ("gzip", gzip.compress(TEXT)),
+    "deflate in zlib": ("deflate", zlib.compress(TEXT)),
+    "deflate, raw": ("deflate", raw_deflate(TEXT)),
+})  # fmt: skip
 def test_encoded_body_cut_off_anywhere_is_an_error(
     coding: str, sent: bytes, chunking: Callable[[bytes], Iterable[bytes]]
 ) -> None:
@@ -199,29 +175,17 @@ def test_encoded_body_cut_off_beyond_the_limit_is_not_an_error() -> None:
 
 
 @pytest.mark.parametrize("chunking", CHUNKINGS.values(), ids=CHUNKINGS)
-@pytest.mark.parametrize(
-    ("coding", "sent"),
-    [
-        ("gzip", TEXT),
-        ("gzip", zlib.compress(TEXT)),
-        ("gzip", gzip.compress(TEXT)[:-8] + bytes(8)),
-        ("gzip", gzip.compress(TEXT)[:10] + INVALID_BLOCK),
+@cases("coding sent", {
+    "text for gzip": ("gzip", TEXT),
+    "zlib for gzip": ("gzip", zlib.compress(TEXT)),
+    "gzip with a wrong checksum": ("gzip", gzip.compress(TEXT)[:-8] + bytes(8)),
+    "gzip with a broken block": ("gzip", gzip.compress(TEXT)[:10] + INVALID_BLOCK),
+    "gzip with a broken second member":
         ("gzip", gzip.compress(TEXT) + gzip.compress(TEXT)[:10] + INVALID_BLOCK),
-        ("deflate", b"User-agent: *"),
-        ("deflate", gzip.compress(TEXT)),
-        ("deflate", zlib.compress(TEXT)[:-4] + bytes(4)),
-    ],
-    ids=[
-        "text for gzip",
-        "zlib for gzip",
-        "gzip with a wrong checksum",
-        "gzip with a broken block",
-        "gzip with a broken second member",
-        "text for deflate",
-        "gzip for deflate",
-        "zlib with a wrong checksum",
-    ],
-)
+    "text for deflate": ("deflate", b"User-agent: *"),
+    "gzip for deflate": ("deflate", gzip.compress(TEXT)),
+    "zlib with a wrong checksum": ("deflate", zlib.compress(TEXT)[:-4] + bytes(4)),
+})  # fmt: skip
 def test_body_that_does_not_fit_its_coding_is_an_error(
     coding: str, sent: bytes, chunking: Callable[[bytes], Iterable[bytes]]
 ) -> None:
@@ -231,14 +195,11 @@ def test_body_that_does_not_fit_its_coding_is_an_error(
     assert isinstance(caught.value.__cause__, zlib.error)
 
 
-BOMBS: dict[str, tuple[str, bytes]] = {
+@cases("coding sent", {
     "gzip": ("gzip", gzip.compress(bytes(10 * MEBIBYTE))),
     "gzip with many members": ("gzip", gzip.compress(bytes(MEBIBYTE)) * 10),
     "deflate": ("deflate", zlib.compress(bytes(10 * MEBIBYTE))),
-}
-
-
-@pytest.mark.parametrize(("coding", "sent"), BOMBS.values(), ids=BOMBS)
+})  # fmt: skip
 def test_memory_for_a_decompression_bomb_is_bounded_by_the_limit(
     coding: str, sent: bytes
 ) -> None:
@@ -292,19 +253,3 @@ def test_body_that_the_callers_client_cut_at_the_limit_is_not_an_error() -> None
     sent = gzip.compress(TEXT, 0)[:50]
 
     assert decoded(sent, "gzip", max_bytes=50) == TEXT[:35]
-
-
-def test_error_page_that_is_cut_off_is_empty() -> None:
-    page = gzip.compress(b"<title>Not found</title>")
-    response = FetchedResponse(
-        status=500,
-        headers=[("content-encoding", "gzip")],
-        body=page[:-1],
-        is_decoded=False,
-    )
-
-    assert decoded_body(response, max_bytes=NO_LIMIT) == b""
-
-
-def test_empty_body_from_the_callers_client_may_have_any_coding() -> None:
-    assert decoded(b"", "br", max_bytes=10) == b""

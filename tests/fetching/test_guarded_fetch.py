@@ -11,7 +11,13 @@ from unittest.mock import ANY
 import httpx
 import pytest
 
-from robotsgate import AddressGuard, FailureKind, Policy, RobotsChecker
+from robotsgate import (
+    AddressGuard,
+    FailureKind,
+    FetchedResponse,
+    Policy,
+    RobotsChecker,
+)
 from robotsgate.caching._outcome import Outcome
 from robotsgate.fetching import counts_as_public
 from robotsgate.testing import FakeSite
@@ -35,8 +41,10 @@ PUBLIC, OTHER_PUBLIC, PRIVATE = "93.184.216.34", "1.1.1.1", "10.0.0.1"
 PUBLIC_ONLY = Policy(address_guard=AddressGuard.PUBLIC_ONLY)
 
 
-async def test_redirect_between_public_addresses_is_followed(serve: Serve) -> None:
-    first = serve(redirect("http://b.test/robots.txt"))
+async def test_redirect_between_public_addresses_is_followed_by_name(
+    serve: Serve,
+) -> None:
+    first = serve(redirect("http://b.test:8080/robots.txt"))
     second = serve(Reply(body=RULES))
     names = {"a.test": [PUBLIC], "b.test": [OTHER_PUBLIC]}
     board = Switchboard(names, {PUBLIC: first, OTHER_PUBLIC: second})
@@ -45,6 +53,7 @@ async def test_redirect_between_public_addresses_is_followed(serve: Serve) -> No
 
     assert outcome == Outcome(status=200, body=RULES, redirects=Followed(1))
     assert board.dialled == [PUBLIC, OTHER_PUBLIC]
+    assert second.requests[0].headers["host"] == "b.test:8080"
 
 
 async def test_name_is_resolved_once_per_hop_and_that_address_is_dialled(
@@ -101,17 +110,6 @@ async def test_special_addresses_of_a_name_are_skipped(serve: Serve) -> None:
     assert board.dialled == [PUBLIC]
 
 
-async def test_host_header_has_the_name_although_the_address_is_dialled(
-    serve: Serve,
-) -> None:
-    server = serve(Reply(body=RULES))
-    board = Switchboard({"a.test": [PUBLIC]}, {PUBLIC: server})
-
-    await fetched("http://a.test:8080", client=board.client())
-
-    assert server.requests[0].headers["host"] == "a.test:8080"
-
-
 # --- the caller's own client or transport -------------------------------------------
 
 
@@ -121,13 +119,28 @@ def site(request: httpx.Request) -> httpx.Response:
     return httpx.Response(200, content=RULES)
 
 
-@pytest.mark.parametrize("is_client", [True, False])
-async def test_address_in_a_redirect_is_refused_before_the_callers_client_dials(
-    *, is_client: bool
-) -> None:
-    transport = httpx.MockTransport(site)
-    client = httpx.AsyncClient(transport=transport) if is_client else transport
+class SiteFetcher:
+    """A `Fetcher` for `site`."""
 
+    async def get(self, url: str, headers: object, *, max_bytes: int) -> object:
+        del headers, max_bytes
+        response = site(httpx.Request("GET", url))
+        return FetchedResponse(
+            status=response.status_code,
+            headers=response.headers.items(),
+            body=response.content,
+            is_decoded=True,
+        )
+
+
+@cases("client", {
+    "a client": (httpx.AsyncClient(transport=httpx.MockTransport(site)),),
+    "a transport": (httpx.MockTransport(site),),
+    "a fetcher": (SiteFetcher(),),
+})  # fmt: skip
+async def test_address_in_a_redirect_is_refused_before_the_callers_client_dials(
+    client: object,
+) -> None:
     outcome = await fetched("http://a.test", client=client)
     internal = await fetched("http://10.9.9.9", client=client)
 
