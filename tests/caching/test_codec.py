@@ -248,10 +248,8 @@ INVALID: dict[str, bytes] = {
         f"{value!r} for a time": sealed({"outage": OUTAGE | {"since": value}})
         for value in NOT_NUMBERS
     },
-    **{
-        f"{name} for a time": sealed({"outage": OUTAGE | {"since": value}})
-        for name, value in {"NaN": math.nan, "Infinity": math.inf}.items()
-    },
+    **{f"{name} for a time": sealed({"outage": OUTAGE | {"since": value}}) for name,
+        value in {"NaN": math.nan, "Infinity": math.inf}.items()},
     "an int too large for a float": sealed({"outage": OUTAGE | {"since": 10**400}}),
     "an infinite float": sealed(
         json.dumps({"outage": OUTAGE | {"since": 7}}).replace("7", "1e999").encode()
@@ -279,7 +277,7 @@ INVALID: dict[str, bytes] = {
     "a truncated body": sealed({"answer": FILE}, PACKED[:-1]),
     "a body with trailing bytes": sealed({"answer": FILE}, PACKED + b"\x00"),
     "a body with a wrong checksum": sealed({"answer": FILE}, PACKED[:-1] + b"\x00"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("data", INVALID.values(), ids=INVALID)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from robotsgate.caching._entry import entry_after, entry_meanwhile
+from robotsgate.caching._entry import entry_meanwhile
 from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.caching._policy import AccessResult, AfterUnreachableLimit, Policy
 from tests.tables import cases
@@ -397,44 +397,3 @@ def test_outage_dated_far_ahead_is_dropped() -> None:
     later = attempt(known, answered(500))
 
     assert outage_of(later) == outage(NOW, retry_at=NOW + MINUTE * JITTER)
-
-
-# --- fetches per day ---------------------------------------------------------------
-
-LEAST_JITTER = "https://81376.example"
-"""Its CRC-32 is less than a millionth of 2^32, so no origin is retried sooner."""
-
-
-def most_fetches_per_day(between: list[Outcome]) -> int:
-    """The most fetches in any 24 hours if there is always a lookup waiting.
-
-    Each answer forbids caching, and the failures `between` precede it.
-    """
-    known, now, times = None, NOW, []
-    for outcome in [*between, answered(404, cache_control="no-store")] * 40:
-        times.append(now)
-        known = entry_after(
-            known,
-            outcome,
-            origin=LEAST_JITTER,
-            began_at=now,
-            now=now,
-            policy=Policy(),
-        )
-        now = known.next_fetch_at
-    return max(
-        sum(first <= time < first + DAY for time in times)
-        for first in times[: len(between) + 1]
-    )
-
-
-@pytest.mark.parametrize(("status", "most"), [
-    (500, [24, 48, 69, 88, 99, 96, 84, 64]), (503, [24, 48, 72, 92, 110, 118, 112, 96]),
-])  # fmt: skip
-def test_daily_fetches_are_limited_if_a_site_forbids_caching(
-    status: int, most: list[int]
-) -> None:
-    """By number of failures before each answer; 0 failures used to mean 1,440."""
-    counts = [most_fetches_per_day([answered(status)] * number) for number in range(8)]
-
-    assert counts == most

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,6 +20,9 @@ from robotsgate.caching._verdict import Effect
 from robotsgate.robotstxt._dialect import grammar_of
 from tests.checking.builders import AGENT, DAY, HOUR, NOW, ORIGIN, RULES, entry_of
 from tests.tables import cases
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROBOTS_TXT = "/robots.txt"
 
@@ -63,14 +67,6 @@ def test_robots_txt_is_allowed_unless_its_address_was_refused(
     assert tuple(verdict.allowed for verdict in verdicts) == answers
     is_refused = access is AccessResult.REFUSED
     assert (verdicts[-1].reason is Reason.ADDRESS_REFUSED) is is_refused
-
-
-def test_standing_is_usable_until_its_phase_ends() -> None:
-    standing = standing_of()
-
-    moments = [NOW - 0.001, NOW, NOW + DAY - 0.001, NOW + DAY]
-
-    assert [standing.is_usable(now) for now in moments] == [False, True, True, False]
 
 
 def test_body_is_the_file_that_applies() -> None:
@@ -163,17 +159,6 @@ def test_origin_that_is_no_longer_current_stays_live_for_its_copy() -> None:
     assert "https://example.com" in live.by_origin
 
 
-def test_number_of_agents_per_origin_is_limited() -> None:
-    live = origins_of()
-    origin = admitted(live)
-
-    for number in range(1_200):
-        rules_of(live, origin, f"bot{number}")
-
-    assert len(origin.agents) <= 1_000
-    assert set(live.by_agent) == set(origin.agents)
-
-
 def test_unused_origin_is_evicted_before_used_ones() -> None:
     live = origins_of(max_origins=3)
     for name in ("one", "two", "three", "four"):  # evicts "one" and clears all flags
@@ -237,41 +222,38 @@ def test_heavy_origin_evicts_light_ones() -> None:
     assert list(live.by_origin) == ["https://heavy.example"]
 
 
+def discard(live: LiveOrigins, heavy: Standing) -> None:
+    live.discard(heavy.entry.origin)
+
+
+def replace_by_a_light_one(live: LiveOrigins, _: Standing) -> None:
+    admitted(live)
+
+
+@pytest.mark.parametrize("remove", [discard, replace_by_a_light_one])
+def test_rules_of_an_origin_that_is_gone_do_not_count_towards_the_size(
+    remove: Callable[[LiveOrigins, Standing], None],
+) -> None:
+    """A caller that still uses the old one must not take up space forever."""
+    live = origins_of(max_origins=2)
+    heavy = admitted(live, body=many_rules(2_000))
+    remove(live, heavy)
+    rules_of(live, heavy, "a")
+
+    admitted(live, "one.example")
+    admitted(live, "two.example")
+
+    assert list(live.by_origin) == ["https://one.example", "https://two.example"]
+
+
 def test_replaced_origin_does_not_count_towards_the_total_size() -> None:
     live = origins_of(max_origins=3)
 
     for _ in range(5):
-        heavy = admitted(live, body=many_rules(150))
-        rules_of(live, heavy, "a")
-    light = admitted(live, "light.example")
-    rules_of(live, light, "a")
+        rules_of(live, admitted(live, body=many_rules(150)), "a")
+    rules_of(live, admitted(live, "light.example"), "a")
 
     assert list(live.by_origin) == ["https://example.com", "https://light.example"]
-
-
-def test_rules_of_a_discarded_origin_do_not_count_towards_the_size() -> None:
-    live = origins_of(max_origins=2)
-    discarded = admitted(live, body=many_rules(2_000))
-    live.discard(discarded.entry.origin)
-    rules_of(live, discarded, "a")
-
-    admitted(live, "one.example")
-    admitted(live, "two.example")
-
-    assert list(live.by_origin) == ["https://one.example", "https://two.example"]
-
-
-def test_rules_of_a_replaced_origin_do_not_count_towards_the_size() -> None:
-    """A caller that still uses the old one must not take up space forever."""
-    live = origins_of(max_origins=2)
-    replaced = admitted(live, body=many_rules(2_000))
-    admitted(live)
-    rules_of(live, replaced, "a")
-
-    admitted(live, "one.example")
-    admitted(live, "two.example")
-
-    assert list(live.by_origin) == ["https://one.example", "https://two.example"]
 
 
 @cases("elapsed is_current", {
@@ -360,7 +342,7 @@ def test_rules_dropped_with_their_agents_do_not_count_towards_the_size() -> None
         rules_of(live, origin, f"bot{number}")
     rules = rules_of(live, origin, "the next one")
 
-    assert len(origin.agents) == 1
+    assert set(live.by_agent) == set(origin.agents) == {"the next one"}
     assert origin.weight - origin.weight_of_body - rules.rules.weight in range(500)
 
 
