@@ -15,7 +15,6 @@ Linux, for its loopback network 127.0.0.0/8 and for /proc.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import gc
 import gzip
 import json
@@ -27,8 +26,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,9 +35,13 @@ import anyio
 
 from robotsgate import MemoryStore, Policy, RobotsChecker, StoreError
 from robotsgate.testing import ManualClock
+from tests.servers.answers import Raw, Reply, dripping, endless, redirect
+from tests.servers.loopback import Connection, LoopbackServer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+
+    from tests.servers.loopback import Answer, Request
 
 _AGENTS = ("SoakBot/1.0 (+https://crawler.example)", "OtherBot")
 _BODY = b"User-agent: *\nDisallow: /a/\n\nUser-agent: SoakBot\nDisallow: /b/\n"
@@ -51,8 +53,6 @@ _STEP_SECONDS = 120.0  # retries become due
 _MAX_GROWTH_MIB = 8
 _SETTLING_SECONDS = 15.0  # trio ends an idle thread after ten seconds
 
-_LONGEST_ANSWER_SECONDS = 60.0
-
 _CANCELLED_SHARE = 0.03
 _MAX_PATIENCE_SECONDS = 0.1
 _STORE_FAILURE_SHARE = 0.02
@@ -61,90 +61,50 @@ _LISTENER_ERROR_SHARE = 0.01
 # --- the origins ------------------------------------------------------------------
 
 
-class _Request(NamedTuple):
-    """A request, and what is needed to answer it."""
+class _Once:
+    """Sends a file to the first request, and 503 to all later ones."""
 
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-    earlier: int
-    internal_url: str
+    has_answered = False
 
-    async def send(self, octets: bytes) -> None:
-        self.writer.write(octets)
-        await self.writer.drain()
+    def __call__(self, request: Request, connection: Connection) -> None:
+        answer = Reply(status=503) if self.has_answered else _FILE
+        self.has_answered = True
+        answer(request, connection)
 
 
-Behaviour = Callable[[_Request], Awaitable[None]]
-
-
-def _response(status: str, *lines: str, content: bytes = b"") -> bytes:
-    head = [f"HTTP/1.1 {status}", *lines, f"Content-Length: {len(content)}", "", ""]
-    return "\r\n".join(head).encode() + content
-
-
-def _fixed(octets: bytes, *, is_left_open: bool = False) -> Behaviour:
-    async def answer(request: _Request) -> None:
-        await request.send(octets)
-        if is_left_open:
-            await request.reader.read()
-
-    return answer
-
-
-def _endless(start: bytes, piece: bytes, *, pause: float = 0.0) -> Behaviour:
-    async def answer(request: _Request) -> None:
-        await request.send(start)
-        while True:
-            await request.send(piece)
-            await asyncio.sleep(pause)
-
-    return answer
-
-
-async def _file_once(request: _Request) -> None:
-    await request.send(_response("503 No") if request.earlier else _FILE)
-
-
-async def _to_internal_address(request: _Request) -> None:
-    await request.send(_response("302 Found", f"Location: {request.internal_url}"))
-
-
-_FILE = _response("200 OK", content=_BODY)
+_FILE = Reply(body=_BODY)
 _HEAD = b"HTTP/1.1 200 OK\r\n"
 _BOMB = gzip.compress(_BODY) + gzip.compress(b"#" * 2**20) * 64
 _HINTS = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * 64
 
 RULES, EVERYTHING, NOTHING, REFUSED = "rules", "everything", "nothing", "refused"
 
-KINDS: Mapping[str, tuple[str, Behaviour]] = {
-    "sends a file": (RULES, _fixed(_FILE)),
-    "sends a file and keeps the connection": (RULES, _fixed(_FILE, is_left_open=True)),
-    "sends a file for an hour": (
-        RULES,
-        _fixed(_response("200 OK", "Cache-Control: max-age=3600", content=_BODY)),
-    ),
-    "sends gzip that decompresses to 64 MiB": (
-        RULES,
-        _fixed(_response("200 OK", "Content-Encoding: gzip", content=_BOMB)),
-    ),
-    "sends an endless body": (RULES, _endless(_HEAD + b"\r\n" + _BODY, b"#" * 16_384)),
-    "sends a file once, then fails": (RULES, _file_once),
-    "has no file": (EVERYTHING, _fixed(_response("404 Not Found"))),
-    "redirects in a loop": (
-        EVERYTHING,
-        _fixed(_response("302 Found", "Location: /robots.txt")),
-    ),
-    "fails": (NOTHING, _fixed(_response("500 Internal Server Error"))),
-    "asks for less": (NOTHING, _fixed(_response("429 Too Many Requests"))),
-    "closes instead of responding": (NOTHING, _fixed(b"")),
-    "accepts but never responds": (NOTHING, _fixed(b"", is_left_open=True)),
-    "stops in the middle of the body": (NOTHING, _fixed(_FILE[:-9], is_left_open=True)),
-    "announces more than it sends": (NOTHING, _fixed(_FILE[:-9])),
-    "sends its head byte by byte": (NOTHING, _endless(_HEAD + b"X: ", b"x", pause=0.1)),
-    "sends header lines forever": (NOTHING, _endless(_HEAD, b"X: x\r\n" * 999)),
-    "sends early hints forever": (NOTHING, _endless(b"", _HINTS)),
-    "redirects to an internal address": (REFUSED, _to_internal_address),
-}
+# Each makes an answer from the URL of an internal server.
+KINDS: Mapping[str, tuple[str, Callable[[str], Answer]]] = {
+    "sends a file": (RULES, lambda _: _FILE),
+    "sends a file for an hour": (RULES,
+        lambda _: Reply(headers={"Cache-Control": "max-age=3600"}, body=_BODY)),
+    "sends gzip that decompresses to 64 MiB": (RULES,
+        lambda _: Reply(headers={"Content-Encoding": "gzip"}, body=_BOMB)),
+    "sends an endless body": (RULES,
+        lambda _: Raw(_HEAD + b"\r\n" + _BODY, endless(b"#" * 16_384))),
+    "sends a file once, then fails": (RULES, lambda _: _Once()),
+    "has no file": (EVERYTHING, lambda _: Reply(status=404)),
+    "redirects in a loop": (EVERYTHING, lambda _: redirect("/robots.txt")),
+    "fails": (NOTHING, lambda _: Reply(status=500)),
+    "asks for less": (NOTHING, lambda _: Reply(status=429)),
+    "closes instead of responding": (NOTHING, lambda _: Raw(b"")),
+    "accepts but never responds": (NOTHING, lambda _: Raw(b"", Connection.hang)),
+    "stops in the middle of the body":
+        (NOTHING, lambda _: Raw(_FILE.octets[:-9], Connection.hang)),
+    "announces more than it sends": (NOTHING, lambda _: Raw(_FILE.octets[:-9])),
+    "sends its head byte by byte":
+        (NOTHING, lambda _: Raw(_HEAD + b"X: ", dripping(b"x"))),
+    "sends header lines forever":
+        (NOTHING, lambda _: Raw(_HEAD, endless(b"X: x\r\n" * 999))),
+    "sends early hints forever": (NOTHING, lambda _: Raw(b"", endless(_HINTS))),
+    "redirects to an internal address": (REFUSED, redirect),
+}  # fmt: skip
 
 
 def expected(kind: str, agent: str, path: str) -> bool:
@@ -159,53 +119,23 @@ def expected(kind: str, agent: str, path: str) -> bool:
 # --- the servers' process -----------------------------------------------------------
 
 
-async def _serve(count: int) -> None:
+def _serve(count: int) -> None:
     """Serve `count` origins until the end of standard input.
 
     Prints their URLs at the start, and the number of connections to the internal
     address at the end.
     """
-    breaches = 0
-
-    async def count_breach(_: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
-        nonlocal breaches
-        breaches += 1
-        to.close()
-
-    internal = await asyncio.start_server(count_breach, "127.0.0.1", 0)
+    internal = LoopbackServer(_FILE).__enter__()
     urls = []
     for number in range(count):
-        _, behaviour = KINDS[_kind(number)]
+        _, answer_for = KINDS[_kind(number)]
         host = f"127.1.0.{number % 250 + 1}"
-        server = await asyncio.start_server(
-            _answering(behaviour, _url_of(internal)), host, 0, backlog=512
-        )
-        urls.append(_url_of(server))
+        server = LoopbackServer(answer_for(internal.url), host=host).__enter__()
+        urls.append(server.url)
     print(json.dumps(urls), flush=True)
-    await asyncio.to_thread(sys.stdin.read)
-    print(json.dumps(breaches), flush=True)
-
-
-def _answering(behaviour: Behaviour, internal_url: str) -> Callable[..., Any]:
-    earlier = 0
-
-    async def answer(reader: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
-        nonlocal earlier
-        # OSError, EOFError: the client has disconnected.
-        with suppress(OSError, EOFError, TimeoutError):
-            async with asyncio.timeout(_LONGEST_ANSWER_SECONDS):
-                await reader.readuntil(b"\r\n\r\n")
-                request = _Request(reader, to, earlier, internal_url)
-                earlier += 1
-                await behaviour(request)
-        to.close()
-
-    return answer
-
-
-def _url_of(server: asyncio.Server) -> str:
-    host, port = server.sockets[0].getsockname()
-    return f"http://{host}:{port}"
+    sys.stdin.read()
+    print(json.dumps(internal.accepted), flush=True)
+    os._exit(0)  # without waiting for the threads of all servers
 
 
 def _kind(number: int) -> str:
@@ -450,8 +380,7 @@ def main() -> int:
     served = options.pop("serve")
     if served is not None:
         _raise_limit(2 * served + 1_000)
-        asyncio.run(_serve(served))
-        return 0
+        _serve(served)
     logging.getLogger("robotsgate").addHandler(logging.NullHandler())
     figures = run_soak(Soak(**options))
     for what, (value, most) in figures.items():

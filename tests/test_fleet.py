@@ -6,12 +6,13 @@ import json
 import threading
 from collections import Counter
 from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.fleet.worker import PAGES, host_of, robots_txt
+from tests.servers.answers import Reply
+from tests.servers.loopback import LoopbackServer
 from tests.servers.valkey import running_valkey
 from tests.stores.child import child
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from tests.servers.loopback import Connection, Request
     from tests.servers.valkey import Valkey
 
 pytestmark = pytest.mark.slow
@@ -31,71 +33,48 @@ ALL_PAGES = SITES * PAGES
 _TIMEOUT_SECONDS = 60.0
 
 
-class Sites(ThreadingHTTPServer):
+class Sites(LoopbackServer):
     """All sites: answers on every loopback address, and records all requests.
 
     Attributes:
         gets: the host and the User-Agent of each request, in order of arrival.
-        held: the hosts whose responses are or were held back.
+        to_hold: an agent, and how many of its requests get no response.
+        held: the hosts that sent no response.
     """
-
-    daemon_threads = True
-    request_queue_size = 1_024
 
     def __init__(self) -> None:
         # Includes all addresses in 127.0.0.0/8, which cannot be listed one by one.
-        super().__init__(("0.0.0.0", 0), _Handler)  # noqa: S104
+        super().__init__(self._respond, host="0.0.0.0")  # noqa: S104
         self.gets: list[tuple[str, str]] = []
         self.held: list[str] = []
         self.to_hold: tuple[str, int] = ("", 0)
-        self.is_over = threading.Event()
-        self.changed = threading.Condition()
+        self._recorded = threading.Condition()
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
         """Wait until a condition holds; it is checked after each request."""
-        with self.changed:
-            assert self.changed.wait_for(condition, _TIMEOUT_SECONDS), self.gets
+        with self._recorded:
+            assert self._recorded.wait_for(condition, _TIMEOUT_SECONDS), self.gets
 
-    def holds(self, host: str, agent: str) -> bool:
-        """Record a request; return whether its response is held back."""
+    def _respond(self, request: Request, connection: Connection) -> None:
+        host = request.headers["host"].partition(":")[0]
+        agent = request.headers["user-agent"]
         name, count = self.to_hold
-        with self.changed:
+        with self._recorded:
             self.gets.append((host, agent))
             is_held = agent == name and len(self.held) < count
             if is_held:
                 self.held.append(host)
-            self.changed.notify_all()
-        return is_held
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: ClassVar[Sites]  # type: ignore[misc] (set for each request)
-
-    def do_GET(self) -> None:
-        """Answer, or wait until the end of the test."""
-        host = self.connection.getsockname()[0]
-        if self.server.holds(host, self.headers["User-Agent"]):
-            self.server.is_over.wait(_TIMEOUT_SECONDS)
-            return
-        body = robots_txt(host)
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
+            self._recorded.notify_all()
+        if is_held:
+            connection.hang()
+        else:
+            Reply(body=robots_txt(host))(request, connection)
 
 
 @pytest.fixture
 def sites() -> Iterator[Sites]:
     with Sites() as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
         yield server
-        server.is_over.set()
-        server.shutdown()
-        thread.join()
 
 
 @contextmanager
@@ -104,12 +83,11 @@ def running_workers(
 ) -> Iterator[list[subprocess.Popen[str]]]:
     """Run `WORKERS` workers, named "fleet-0" and so on."""
     with ExitStack() as stack:
-        port = sites.server_address[1]
         workers = [
             stack.enter_context(
                 child(
                     "tests.fleet.worker",
-                    *(f"fleet-{number}", store, port, SITES, rounds, deadline),
+                    *(f"fleet-{number}", store, sites.port, SITES, rounds, deadline),
                 )
             )
             for number in range(WORKERS)
