@@ -799,12 +799,14 @@ async def test_url_added_after_the_last_turn_is_reported() -> None:
     assert [event.url for event in skipped(crawl)] == [PUBLIC]
 
 
-async def test_turn_cannot_be_entered_after_its_url_was_reported() -> None:
+@pytest.mark.parametrize("seconds", [0, 2], ids=["at once", "taken back before"])
+async def test_turn_cannot_be_entered_after_its_url_was_reported(seconds: int) -> None:
     crawl = Crawl()
     await crawl.warm_up()
     schedule = crawl.gate.schedule(PAGES[:1])
     _, turn = await anext(schedule)
 
+    await crawl.clock.pass_time(seconds)
     await schedule.aclose()
     with pytest.raises(TurnNotInTimeError, match="before its schedule was closed"):
         await enter(crawl, PAGES[0], turn)
