@@ -29,7 +29,7 @@ def links(page: httpx.Response) -> list[str]:
     for href in hrefs + [location.text() for location in tree.css("loc")]:
         with suppress(ValueError):  # a link like http://[bad
             urls.append(urldefrag(urljoin(str(page.url), href)).url)
-    return urls
+    return [url for url in urls if url.startswith("http")]
 
 
 async def crawl(
@@ -55,7 +55,7 @@ async def crawl(
                             schedule.add(link)
                 tell(page.status_code, str(url))
             except (httpx.HTTPError, httpx.InvalidURL, RobotsError) as error:
-                print("failed:", url, error)
+                print("failed:", url, repr(error))
 
     async def stop_at_sigterm() -> None:
         with anyio.open_signal_receiver(signal.SIGTERM) as signals:
@@ -73,7 +73,7 @@ async def crawl(
 def report_skipped(event: GateEvent) -> None:
     """Print each URL that gets no turn, and why."""
     if isinstance(event, URLSkipped):
-        print("skipped:", event.error or event.url)
+        print("skipped:", event.error or f"{event.url} was still waiting")
 
 
 async def main(*start: str) -> None:

@@ -242,8 +242,8 @@ def _close_all() -> None:
 
 
 _HOLDS_LOOP = (
-    "a checker or gate of robotsgate.sync holds this thread's event loop, so that its"
-    " other tasks have to wait; use robotsgate.RobotsChecker and"
+    "a checker or gate of robotsgate.sync blocks this thread's event loop, so its other"
+    " tasks have to wait; use robotsgate.RobotsChecker and"
     " robotsgate.PolitenessGate with await"
 )
 

@@ -47,8 +47,8 @@ _NOT_SYNC = (
     "expected a sync Client for a checker from robotsgate.sync, got an AsyncClient"
 )
 _NO_PROXY = (
-    "expected wrapped, because {}_PROXY is set and a client does not use it with a"
-    " transport: pass wrapped=httpx.{}(proxy=...), or without a proxy"
+    "{0}_PROXY is set, but a RobotsTransport ignores it: pass"
+    " wrapped=httpx.{1}(proxy=...), or wrapped=httpx.{1}() to connect directly"
 )
 
 

@@ -131,7 +131,7 @@ class PolitenessGate:
         """
         given: object = checker  # callers without a type checker
         if not isinstance(given, RobotsChecker):
-            raise TypeError(f"expected checker to be a RobotsChecker, got {given!r}")
+            raise TypeError(f"expected a robotsgate.RobotsChecker, got {given!r}")
         delay_of = None
         if callable(default_delay):
             delay_of = _checked(default_delay, max_delay=max_delay)
@@ -371,8 +371,8 @@ class PolitenessGate:
 
         Use it after an outage of your own: backing off, waiting for a Retry-After and
         slowing down end immediately. The host's delay still applies, and turns stay
-        open. If robots.txt itself got a 429 or 503, call `RobotsChecker.refresh` first,
-        because pages wait until it is fetched again.
+        open. If robots.txt itself could not be fetched, call `RobotsChecker.refresh`
+        first, because pages depend on it.
 
         A `SharedLedger` also changes the record that processes share. A process that
         already knows about a block waits for its end unless it calls this, too.

@@ -359,9 +359,9 @@ class Turns:
             return math.inf
         if sum(turn.owner is claim.owner for turn in turns) >= most:
             raise TurnDeadlockError(
-                f"expected the turn of {shown_url(turns[0].url)!r} to end before its"
-                f" task or thread requests another one for {host!r}, because that would"
-                " be a deadlock"
+                f"this task or thread holds the turn of {shown_url(turns[0].url)!r}:"
+                " end it, or close its response, before you request another one for"
+                f" {host!r}"
             )
         since = max(claim.waits_since, turns[-1].began_at)
         seconds = since + _LONG_WAIT_SECONDS - self.clock.monotonic()
