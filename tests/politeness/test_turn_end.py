@@ -182,6 +182,9 @@ def test_report_of_an_exception(error: BaseException, expected: Report) -> None:
         Report(TurnEnd.FAILURE, "TimeoutError"),
     ),
     "then another status": ([KeyError(), of_requests(404)], wait(7)),
+    "then the longest Retry-After": (
+        [with_attributes(status=503), of_requests(429), TimeoutError()], BUSY,
+    ),
     "nothing": ([KeyError(), KeyboardInterrupt()], UNJUDGED),
     "in a group in the group": ([ExceptionGroup("", [of_requests(429)])], BUSY),
 })  # fmt: skip

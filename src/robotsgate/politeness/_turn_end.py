@@ -108,7 +108,7 @@ def report_of_error(
             report_of_error(one, is_elsewhere=is_elsewhere, now=now, policy=policy)
             for one in error.exceptions
         ]
-        return min(reports, key=lambda report: _GRAVEST_FIRST.index(report.end))
+        return min(reports, key=_gravity)
     if any(is_elsewhere(_read(error, attrgetter(path))) for path in _URLS):
         return Report(TurnEnd.UNJUDGED)
     for path, headers_path in _STATUSES:
@@ -129,6 +129,11 @@ def retry_after_in(headers: Any) -> str:  # noqa: ANN401 (any client's)
     Raises the same errors as `header_values`.
     """
     return ", ".join(header_values(headers, "retry-after"))
+
+
+def _gravity(report: Report) -> tuple[int, float]:
+    """A sort key: the gravest report, with the longest Retry-After, comes first."""
+    return _GRAVEST_FIRST.index(report.end), -(report.retry_after or 0.0)
 
 
 def _read(value: object, read: Callable[[Any], Any], default: object = None) -> Any:  # noqa: ANN401
