@@ -87,7 +87,9 @@ _KINDS_OF_CAUSES = {
 _KINDS = {
     "CodingError": FailureKind.CODING,
     "ConnectionError": FailureKind.CONNECT,
+    "InvalidURL": FailureKind.OTHER,
     "TimeoutError": FailureKind.TIMEOUT,
+    "TooManyRedirects": FailureKind.OTHER,
     # httpx, httpx2 and httpcore
     "ConnectError": FailureKind.CONNECT,  # Twisted's too
     "DecodingError": FailureKind.CODING,
