@@ -5,8 +5,9 @@ python examples/crawler.py https://shop.example/
 
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from typing import Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 import anyio
@@ -15,6 +16,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from robotsgate import PolitenessGate, RobotsChecker, RobotsError
 from robotsgate.events import GateEvent, URLSkipped
+from robotsgate.politeness import TurnSchedule
 
 USER_AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
 
@@ -56,6 +58,14 @@ async def crawl(
                 tell(page.status_code, str(url))
             except (httpx.HTTPError, httpx.InvalidURL, RobotsError) as error:
                 print("failed:", url, repr(error))
+
+    await run_workers(schedule, work)
+
+
+async def run_workers(
+    schedule: TurnSchedule, work: Callable[[], Coroutine[Any, Any, None]]
+) -> None:
+    """Run 20 workers until `schedule` ends, and close it at SIGTERM."""
 
     async def stop_at_sigterm() -> None:
         with anyio.open_signal_receiver(signal.SIGTERM) as signals:

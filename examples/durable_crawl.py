@@ -15,7 +15,7 @@ from contextlib import suppress
 
 import anyio
 import httpx
-from crawler import USER_AGENT, links
+from crawler import USER_AGENT, links, run_workers
 from example_site import serving
 from redis.asyncio import Redis
 from redis_frontier import Frontier
@@ -45,9 +45,7 @@ async def crawl(
                             await frontier.add(link)
                         await frontier.finish(str(url))
 
-    async with anyio.create_task_group() as tasks:
-        for _ in range(20):  # concurrent requests
-            tasks.start_soon(work)
+    await run_workers(schedule, work)
 
 
 async def main(redis_url: str, *start: str) -> None:
