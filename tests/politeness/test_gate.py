@@ -591,6 +591,22 @@ async def test_only_overdue_turns_are_ended() -> None:
     assert (stats.overdue, stats.under_way) == (1, 0)
 
 
+@cases("retry_afters blocks", {
+    "the same": ([None, None, None], 1),
+    "a longer one": ([None, None, "1000"], 2),
+})  # fmt: skip
+async def test_block_is_reported_once(
+    retry_afters: list[str | None], blocks: int
+) -> None:
+    crawl = Crawl(max_concurrent_per_host=3, default_delay=0.0)
+    await crawl.checker.can_fetch(AGENT, OTHER_PAGE)
+    visit = partial(crawl.visit, OTHER_PAGE, status=503, seconds=1)
+
+    await crawl.run(2, *[partial(visit, retry_after=each) for each in retry_afters])
+
+    assert sum(isinstance(event, HostBlocked) for event in crawl.events) == blocks
+
+
 async def test_task_cannot_wait_for_its_own_turn() -> None:
     crawl = Crawl()
     await crawl.warm_up()

@@ -23,7 +23,7 @@ import anyio
 from robotsgate._flights import finish
 from robotsgate.errors import TurnNotInTimeError
 from robotsgate.events import DelayClamped, HostBlocked
-from robotsgate.politeness._host_record import TurnEnd, pace_of, stated_delay
+from robotsgate.politeness._host_record import HostState, TurnEnd, pace_of, stated_delay
 from robotsgate.politeness._ledger import Grant, LocalLedger
 from robotsgate.urls._url import split_url
 
@@ -377,10 +377,13 @@ class Queues:
 
     async def _end(self, claim: Claim, end: TurnEnd) -> None:
         grant, claim.grant = cast("Grant", claim.grant), None
+        before = self.status(claim.host) if end.is_incident else None
         await self._ledger.end(grant, end, retry_after=claim.retry_after)
         self._wake_first(claim.host)
-        if end.is_incident:
-            seconds = self.status(claim.host).wait_seconds
+        if before is None:
+            return
+        seconds = self.status(claim.host).wait_seconds
+        if before.state is not HostState.BLOCKED or seconds > before.wait_seconds:
             _LOGGER.warning(
                 "backing off from %s for %.1f s: %s", claim.host, seconds, claim.cause
             )
