@@ -298,11 +298,14 @@ async def finish(work: Callable[[], Awaitable[_Result]]) -> _Result:
 
 
 async def _end_of(task: asyncio.Future[Any]) -> None:
-    try:
-        await asyncio.wait([task])
-    except asyncio.CancelledError:
-        await _end_of(task)
-        raise
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
 
 
 class FairLoop:
