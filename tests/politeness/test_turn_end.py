@@ -104,6 +104,12 @@ def of_requests(status: int, url: str = PUBLIC) -> Exception:
     return requests.HTTPError(response=response)
 
 
+def in_groups(error: Exception, levels: int) -> Exception:
+    for _ in range(levels):
+        error = ExceptionGroup("", [error])
+    return error
+
+
 def of_curl(status: int, url: str = PUBLIC) -> Exception:
     response: Any = CurlResponse()
     response.status_code, response.url, response.headers = status, url, Headers(HEADERS)
@@ -186,7 +192,7 @@ def test_report_of_an_exception(error: BaseException, expected: Report) -> None:
         [with_attributes(status=503), of_requests(429), TimeoutError()], BUSY,
     ),
     "nothing": ([KeyError(), KeyboardInterrupt()], UNJUDGED),
-    "in a group in the group": ([ExceptionGroup("", [of_requests(429)])], BUSY),
+    "in groups in the group": ([in_groups(of_requests(429), 1_000)], BUSY),
 })  # fmt: skip
 def test_gravest_exception_of_a_group_counts(
     errors: list[BaseException], expected: Report

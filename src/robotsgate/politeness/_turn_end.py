@@ -103,12 +103,25 @@ def report_of_error(
         now: the current time, in epoch seconds.
         policy: limits the Retry-After.
     """
-    if isinstance(error, BaseExceptionGroup):
-        reports = [
-            report_of_error(one, is_elsewhere=is_elsewhere, now=now, policy=policy)
-            for one in error.exceptions
-        ]
-        return min(reports, key=_gravity)
+    errors = [error]
+    for one in errors:  # not recursive, because a crawl that is may nest a thousand
+        if isinstance(one, BaseExceptionGroup):
+            errors += one.exceptions
+    reports = [
+        _report_of_one(one, is_elsewhere=is_elsewhere, now=now, policy=policy)
+        for one in errors
+    ]
+    return min(reports, key=_gravity)
+
+
+def _report_of_one(
+    error: BaseException,
+    *,
+    is_elsewhere: Callable[[object], bool],
+    now: float,
+    policy: Policy,
+) -> Report:
+    """Like `report_of_error`; a group says nothing about the host."""
     if any(is_elsewhere(_read(error, attrgetter(path))) for path in _URLS):
         return Report(TurnEnd.UNJUDGED)
     for path, headers_path in _STATUSES:
