@@ -778,15 +778,18 @@ async def test_url_found_to_be_disallowed_after_closing_is_reported_once() -> No
     assert [(event.url, event.error) for event in skipped(crawl)] == [(PRIVATE, None)]
 
 
-async def test_urls_of_a_schedule_that_never_began_are_reported() -> None:
+@pytest.mark.parametrize("closed", ["gate", "schedule"])
+async def test_urls_of_a_schedule_that_never_began_are_reported(closed: str) -> None:
     crawl = Crawl()
     schedule = crawl.gate.schedule(PAGES)
+    owner: Any = schedule if closed == "schedule" else crawl.gate
     schedule.add(PUBLIC)
 
-    await schedule.aclose()
-    await schedule.aclose()
+    await owner.aclose()
+    await owner.aclose()
+    schedule.add(PRIVATE)
 
-    assert [event.url for event in skipped(crawl)] == [PUBLIC]
+    assert [event.url for event in skipped(crawl)] == [PUBLIC, PRIVATE]
 
 
 async def test_url_added_after_the_last_turn_is_reported() -> None:

@@ -204,6 +204,9 @@ class PolitenessGate:
         self._sources.close()
         await self._turns.permissions.aclose()
         await self._sources.aclose()
+        for work in list(self._works):  # in case a schedule has never begun
+            work.close()
+            await work.skip_all()
 
     def turn(self, url: str | URLLike, *, patience: float | None = None) -> Turn:
         """Return a turn for one request to the host of `url`; use it with `async with`.
