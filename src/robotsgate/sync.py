@@ -33,7 +33,6 @@ from anyio.from_thread import BlockingPortal
 from robotsgate import Dialect, Policy, SystemClock
 from robotsgate import PolitenessGate as _AsyncGate
 from robotsgate import RobotsChecker as _AsyncChecker
-from robotsgate.politeness import TurnEnd
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -542,4 +541,4 @@ class _Entry:
         self._scope.cancel()
         await self._over_event.wait()
         if self._has_begun:
-            await self._turns.end(self._claim, TurnEnd.UNUSED)
+            await self._turns.give_back(self._claim)

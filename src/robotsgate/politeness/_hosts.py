@@ -23,8 +23,9 @@ import anyio
 from robotsgate._flights import finish
 from robotsgate.errors import TurnNotInTimeError
 from robotsgate.events import DelayClamped, HostBlocked
-from robotsgate.politeness._host_record import HostState, TurnEnd, pace_of, stated_delay
+from robotsgate.politeness._host_record import HostState, pace_of, stated_delay
 from robotsgate.politeness._ledger import Grant, LocalLedger
+from robotsgate.politeness._turn_end import UNUSED
 from robotsgate.urls._url import split_url
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from robotsgate.events import GateEvent
     from robotsgate.politeness._host_record import Pace
     from robotsgate.politeness._ledger import Ledger, LedgerStatus
+    from robotsgate.politeness._turn_end import Report
     from robotsgate.robotstxt._model import RequestRate
     from robotsgate.urls._url import URLLike
 
@@ -199,10 +201,8 @@ class Claim:
         is_entered: whether a task or thread has entered the turn.
         owner: the task or thread that entered the turn; `None` before that and after
             `Turn.leave_task`.
-        end: how the turn ended, so far only as reported; `None` if nothing was
-            reported. Set before the turn is entered if its schedule is over.
-        cause: the cause of an incident, as in `HostBlocked`.
-        retry_after: the reported Retry-After, in seconds; `None` if there is none.
+        report: the last report; `None` if there was none. Set before the turn is
+            entered if its schedule is over.
         standing: the state of the origin after a fetch for this turn, if there was one.
         on_over: called once, when the turn has ended or can no longer start.
         call_soon: schedules a call on the event loop, from any thread.
@@ -220,9 +220,7 @@ class Claim:
     began_at: float = -math.inf
     is_entered: bool = False
     owner: object = None
-    end: TurnEnd | None = None
-    cause: str = ""
-    retry_after: float | None = None
+    report: Report | None = None
     standing: Standing | None = None
     on_over: Callable[[], object] | None = None
     call_soon: Callable[[Callable[[], object]], object] = field(init=False)
@@ -368,28 +366,28 @@ class Queues:
             ready_at=self._clock.now() + seconds,
         )
 
-    async def end(self, claim: Claim, end: TurnEnd) -> None:
+    async def end(self, claim: Claim, report: Report) -> None:
         """End the turn, even if the caller is cancelled."""
         if self._never_suspends:
-            await self._end(claim, end)
+            await self._end(claim, report)
         else:
-            await finish(partial(self._end, claim, end))
+            await finish(partial(self._end, claim, report))
 
-    async def _end(self, claim: Claim, end: TurnEnd) -> None:
+    async def _end(self, claim: Claim, report: Report) -> None:
+        host, (end, cause, retry_after) = claim.host, report
         grant, claim.grant = cast("Grant", claim.grant), None
-        before = self.status(claim.host) if end.is_incident else None
-        await self._ledger.end(grant, end, retry_after=claim.retry_after)
-        self._wake_first(claim.host)
+        before = self.status(host) if end.is_incident else None
+        await self._ledger.end(grant, end, retry_after=retry_after)
+        self._wake_first(host)
         if before is None:
             return
-        seconds = self.status(claim.host).wait_seconds
+        seconds = self.status(host).wait_seconds
         if before.state is not HostState.BLOCKED or seconds > before.wait_seconds:
-            _LOGGER.warning(
-                "backing off from %s for %.1f s: %s", claim.host, seconds, claim.cause
-            )
+            _LOGGER.warning("backing off from %s for %.1f s: %s", host, seconds, cause)
             ready_at = self._clock.now() + seconds
-            event = HostBlocked(host=claim.host, cause=claim.cause, ready_at=ready_at)
-            self._hosts.listener.tell(event)
+            self._hosts.listener.tell(
+                HostBlocked(host=host, cause=cause, ready_at=ready_at)
+            )
 
     def wake(self, host: str) -> None:
         """Let the callers waiting for `host` try again."""
@@ -423,7 +421,7 @@ class Queues:
             self.blocks_forgotten += answer.forgotten
         if self.is_closed:  # in the meantime
             if claim.grant is not None:
-                await self.end(claim, TurnEnd.UNUSED)
+                await self.end(claim, UNUSED)
             raise self.not_in_time(claim.host, 0.0)
         return 0.0 if isinstance(answer, Grant) else answer.seconds
 

@@ -47,8 +47,9 @@ from robotsgate.errors import (
 )
 from robotsgate.events import HostSkipped, URLSkipped, WindowFilled
 from robotsgate.politeness._host_queue import HostAtWork, HostQueue, State
-from robotsgate.politeness._host_record import SHORTEST_WAIT_FOR_PLACE, TurnEnd
+from robotsgate.politeness._host_record import SHORTEST_WAIT_FOR_PLACE
 from robotsgate.politeness._hosts import Claim
+from robotsgate.politeness._turn_end import UNUSED
 from robotsgate.politeness._turns import Turn
 from robotsgate.urls._url import Origin, is_url_like, shown_url
 
@@ -414,8 +415,8 @@ class Work:
     async def skip_all(self) -> None:
         """Skip all waiting URLs, including those whose turns nobody has entered."""
         for claim in self._open.union(claim for _, claim, _ in self._handed_out):
-            if not claim.is_entered and claim.end is None:
-                claim.end = TurnEnd.UNUSED  # so nobody can enter it anymore
+            if not claim.is_entered and claim.report is None:
+                claim.report = UNUSED  # so nobody can enter it anymore
                 self.skip(claim.url)
                 await self.turns.give_back(claim)
         telling = FairLoop(self.clock.monotonic)
@@ -538,14 +539,14 @@ class Work:
         """After an incident, queue the URL again unless it has failed too often."""
         url = claim.url
         failures = self._failures.pop(str(url), 0) + 1
-        if claim.end is None or not claim.end.is_incident:
+        if claim.report is None or not claim.report.end.is_incident:
             return
         if failures > self._retries:
+            cause = claim.report.cause
             message = (
-                f"{shown_url(url)} failed {failures} times, most recently with"
-                f" {claim.cause}"
+                f"{shown_url(url)} failed {failures} times, most recently with {cause}"
             )
-            self.skip(url, RetriesExhaustedError(message, cause=claim.cause))
+            self.skip(url, RetriesExhaustedError(message, cause=cause))
             return
         self._failures[str(url)] = failures
         self.frontier.take(url)

@@ -52,6 +52,10 @@ class Report(NamedTuple):
     retry_after: float | None = None
 
 
+UNJUDGED = Report(TurnEnd.UNJUDGED)
+UNUSED = Report(TurnEnd.UNUSED)
+
+
 def has_three_digits(status: int | None) -> bool:
     """Whether `status` has three digits, or is `None`."""
     return status is None or 100 <= status <= 999  # noqa: PLR2004
@@ -123,7 +127,7 @@ def _report_of_one(
 ) -> Report:
     """Like `report_of_error`; a group says nothing about the host."""
     if any(is_elsewhere(_read(error, attrgetter(path))) for path in _URLS):
-        return Report(TurnEnd.UNJUDGED)
+        return UNJUDGED
     for path, headers_path in _STATUSES:
         status = _read(error, attrgetter(path))
         headers = _read(error, attrgetter(headers_path), ())
@@ -133,7 +137,7 @@ def _report_of_one(
             return report_of(status, sent, now=now, policy=policy)
     if is_network_failure(error):
         return Report(TurnEnd.FAILURE, type(error).__name__)
-    return Report(TurnEnd.UNJUDGED)
+    return UNJUDGED
 
 
 def retry_after_in(headers: Any) -> str:  # noqa: ANN401 (any client's)

@@ -46,6 +46,8 @@ from robotsgate.errors import TurnDeadlockError, TurnNotInTimeError
 from robotsgate.politeness._host_record import NEVER, HostState, TurnEnd
 from robotsgate.politeness._hosts import Claim, Queues
 from robotsgate.politeness._turn_end import (
+    UNJUDGED,
+    UNUSED,
     Report,
     has_three_digits,
     report_of,
@@ -77,6 +79,8 @@ _MOST_HOSTS_AHEAD = 2_000
 
 # Longer than most pages take, but much shorter than the default `max_turn_seconds`.
 _LONG_WAIT_SECONDS = 30.0
+
+_GOOD = Report(TurnEnd.GOOD)
 
 
 class Turn:
@@ -130,16 +134,15 @@ class Turn:
         machine caused it. In a group, the gravest exception counts.
         """
         claim, turns = self._claim, self._turns
-        if claim.end is None and isinstance(error, BaseException):
-            report = report_of_error(
+        if claim.report is None and isinstance(error, BaseException):
+            claim.report = report_of_error(
                 error,
                 is_elsewhere=partial(turns.is_elsewhere, claim.host),
                 now=turns.clock.now(),
                 policy=turns.policy,
             )
-            claim.end, claim.cause, claim.retry_after = report
         try:
-            await turns.end(claim, claim.end or TurnEnd.GOOD)
+            await turns.end(claim, claim.report or _GOOD)
         finally:
             claim.close()
 
@@ -203,14 +206,13 @@ class Turn:
             raise TypeError(
                 f"expected retry_after to be a str (the header), got {retry_after!r}"
             )
-        report = report_of(
+        claim.report = report_of(
             status,
             {"retry-after": retry_after or ""},
             now=self._turns.clock.now(),
             policy=self._turns.policy,
             is_failure=failure,
         )
-        claim.end, claim.cause, claim.retry_after = report
 
 
 class Turns:
@@ -260,7 +262,7 @@ class Turns:
         """
         if claim.is_entered:
             raise RuntimeError("expected an unused turn, got one already entered")
-        if claim.end is not None:  # its schedule has reported the URL
+        if claim.report is not None:  # its schedule has reported the URL
             raise TurnNotInTimeError(
                 "expected the turn to be entered before its schedule was closed",
                 ready_at=self.clock.now(),
@@ -293,19 +295,19 @@ class Turns:
             self.seconds_waited += self.clock.monotonic() - asked_at
         self.counts["turns"] += 1
 
-    async def end(self, claim: Claim, end: TurnEnd) -> None:
+    async def end(self, claim: Claim, report: Report) -> None:
         claims = self.under_way.get(claim.host, [])
         if claim in claims:  # otherwise, it was overdue
             claims.remove(claim)
         if not claims:
             self.under_way.pop(claim.host, None)
-        self.counts["incidents"] += end.is_incident
-        await self.queues.end(claim, end)
+        self.counts["incidents"] += report.end.is_incident
+        await self.queues.end(claim, report)
 
     async def give_back(self, claim: Claim) -> None:
-        """End an open turn if no task has entered it."""
-        if claim.grant is not None and not claim.is_entered:
-            await self.end(claim, TurnEnd.UNUSED)
+        """End a turn, if it is open, without a request."""
+        if claim.grant is not None:
+            await self.end(claim, UNUSED)
 
     def is_elsewhere(self, host: str, url: object) -> bool:
         """Whether `url` is known not to be on `host`."""
@@ -327,7 +329,7 @@ class Turns:
             # The turn keeps its place in the queue. The second result is used even if
             # it goes stale during the wait, because the delay may be longer than the
             # freshness lifetime.
-            await self.end(claim, TurnEnd.UNUSED)
+            await self.end(claim, UNUSED)
             _, answer = self.permissions.at_once(claim.url)
             rules = await self.permissions.rules(claim, origin, answer=answer)
             await self._wait(claim, origin, rules)
@@ -549,11 +551,11 @@ class Permissions:
             await self._queues.wait(claim)
         finally:
             self._queues.leave(claim)
-        end = TurnEnd.UNUSED
+        report = UNUSED
         try:
             renewal = self._renewals.begin(origin)
             fetch_end = self._renewals.fetch_end(origin)
-            end = TurnEnd.UNJUDGED  # in case the wait below is cancelled
+            report = UNJUDGED  # in case the wait below is cancelled
             renewal.callers += 1  # its error is raised below
             try:
                 await fetch_end.over_event.wait()
@@ -561,12 +563,11 @@ class Permissions:
                 renewal.callers -= 1
             if fetch_end.outcome is None:  # no request was made, or `result` raises
                 standing = (await renewal.result()).standing
-                end = TurnEnd.UNUSED
+                report = UNUSED
                 return standing
             report, _ = judge(fetch_end.outcome, partial(self._report_of, origin))
-            end, claim.cause, claim.retry_after = report
         finally:
-            await self._queues.end(claim, end)
+            await self._queues.end(claim, report)
         return (await renewal.result()).standing
 
     def _report_of(self, origin: Origin, outcome: Outcome) -> Report:
@@ -579,7 +580,7 @@ class Permissions:
         if outcome.failure is not None:
             is_refused = outcome.failure is FailureKind.ADDRESS_REFUSED
             is_sent = outcome.redirects or not is_refused
-            return Report(TurnEnd.UNJUDGED if is_sent else TurnEnd.UNUSED)
+            return UNJUDGED if is_sent else UNUSED
         report = report_of(
             outcome.status, outcome.headers, now=self._clock.now(), policy=policy
         )
