@@ -322,26 +322,23 @@ class Turns:
         claim.host = self.hosts.host(claim.url, origin)
         self.queues.join(claim)
         try:
-            rules = await self.permissions.rules(claim, origin, answer=answer)
-            await self._wait(claim, origin, rules)
-            if claim.event is None or self.permissions.are_in_force(origin, rules):
-                return  # nothing has changed
-            # The turn keeps its place in the queue. The second result is used even if
-            # it goes stale during the wait, because the delay may be longer than the
-            # freshness lifetime.
-            await self.end(claim, UNUSED)
-            _, answer = self.permissions.at_once(claim.url)
-            rules = await self.permissions.rules(claim, origin, answer=answer)
-            await self._wait(claim, origin, rules)
+            is_second = False
+            while True:
+                rules = await self.permissions.rules(claim, origin, answer=answer)
+                self.hosts.learn(claim.host, origin, rules)
+                await self.queues.wait(claim, before_wait=self._longest_wait)
+                claim.began_at = self.clock.monotonic()
+                self.under_way.setdefault(claim.host, []).append(claim)
+                # The second result is used even if it goes stale during the wait,
+                # because the delay may be longer than the freshness lifetime.
+                is_final = is_second or claim.event is None  # which did not wait
+                if is_final or self.permissions.are_in_force(origin, rules):
+                    return
+                await self.end(claim, UNUSED)  # but it keeps its place in the queue
+                _, answer = self.permissions.at_once(claim.url)
+                is_second = True
         finally:
             self.queues.leave(claim)
-
-    async def _wait(self, claim: Claim, origin: str, rules: StandingFor) -> None:
-        """Start a turn once it is first in the queue and the host is ready."""
-        self.hosts.learn(claim.host, origin, rules)
-        await self.queues.wait(claim, before_wait=self._longest_wait)
-        claim.began_at = self.clock.monotonic()
-        self.under_way.setdefault(claim.host, []).append(claim)
 
     def _longest_wait(self, claim: Claim) -> float:
         """How long `claim` may wait before this is called again, in seconds.
