@@ -499,8 +499,9 @@ class Permissions:
                 yet.
         """
         standing = self._renewals.current(origin)
-        if standing is None:
-            self._raise_error(origin)
+        error = None if standing else self._errors.pop(origin.key, None)
+        if error is not None:
+            raise error
         return standing
 
     def begin(self, origin: Origin, then: _Then) -> None:
@@ -513,17 +514,11 @@ class Permissions:
 
     async def _standing(self, origin: Origin, seconds: float) -> Standing:
         """The state of `origin`, renewed if necessary; times out after `seconds`."""
-        standing = self._renewals.current(origin)
+        standing = self.standing(origin)
         if standing is not None:
             return standing
-        self._raise_error(origin)
         flight = self._flights.begin(origin.key, partial(self._renew, origin))
         return await flight.result_within(seconds, self._clock)
-
-    def _raise_error(self, origin: Origin) -> None:
-        error = self._errors.pop(origin.key, None)
-        if error is not None:
-            raise error
 
     def _end(self, key: Hashable, flight: Flight[Standing]) -> None:
         """Call the `then` callbacks of a finished flight.
