@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import scrapy
 from scrapy.crawler import AsyncCrawlerProcess, AsyncCrawlerRunner, Crawler
 
+from robotsgate import Policy
 from robotsgate.fetching import failure_kind
-from robotsgate.integrations._scrapy_downloader import DownloaderFetcher
+from robotsgate.integrations.scrapy import DownloaderFetcher
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -109,7 +110,7 @@ class CrawlSpider(scrapy.Spider):
 
     async def start(self) -> AsyncIterator[scrapy.Request]:
         for url, seconds in self._fetches.items():
-            fetcher = DownloaderFetcher(self.crawler, seconds=seconds)
+            fetcher = DownloaderFetcher(self.crawler, Policy(fetch_deadline=seconds))
             try:
                 response = await fetcher.get(url, [], max_bytes=_MAX_BYTES)
                 size = min(len(response.body), _MAX_BYTES)  # a fetcher may return more

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Self
 
 from cachetools import LRUCache
 from scrapy import signals
-from scrapy.exceptions import IgnoreRequest, NotConfigured
+from scrapy.exceptions import IgnoreRequest, NotConfigured, StopDownload
+from scrapy.http.request import NO_CALLBACK
 from scrapy.robotstxt import RobotParser
 from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.httpobj import urlparse_cached
@@ -29,6 +30,9 @@ from scrapy.utils.python import to_unicode
 
 from robotsgate import (
     DisallowedError,
+    FailureKind,
+    FetchedResponse,
+    FetchFailedError,
     InvalidProductTokenError,
     InvalidURLError,
     Policy,
@@ -39,16 +43,14 @@ from robotsgate import (
 )
 from robotsgate.caching import seconds_asked_for
 from robotsgate.events import RobotsTxtFetched
-from robotsgate.integrations._scrapy_downloader import (
-    DownloaderFetcher,
-    is_for_robots_txt,
-)
+from robotsgate.fetching import NEVER_SENT, as_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from scrapy.core.downloader import Slot
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
     from robotsgate import Verdict
@@ -78,6 +80,16 @@ _WORTH_OBEYING = frozenset({429, *range(500, 600)})
 # deadline applies to each request once it is sent, and this deadline applies to the
 # whole fetch. A longer deadline would also extend the lease of a process that has died.
 _LONGEST_FETCH_SECONDS = 600.0
+
+# A key in the meta of a `DownloaderFetcher`'s request, which Scrapy copies along with
+# the request: how many more bytes of a robots.txt body may be received.
+_BYTES_LEFT = "robotsgate_bytes_left"
+
+# Most users who set ROBOTSGATE_POLICY don't do it for the address guard.
+_DEFAULT_POLICY = Policy()
+
+# The maximum size of a body decoded by Scrapy; a larger body is considered corrupt.
+_MOST_DECODED_BYTES = 32 * 1024 * 1024
 
 
 class RobotsGateParser(RobotParser):
@@ -172,7 +184,7 @@ class RobotsGateMiddleware:
         )
         self.checker: RobotsChecker = RobotsChecker(
             user_agent="Scrapy",  # never sent, because Scrapy sets the header
-            client=DownloaderFetcher(crawler, seconds=policy.fetch_deadline),
+            client=DownloaderFetcher(crawler, policy),
             store=settings.get("ROBOTSGATE_STORE"),
             policy=replace(
                 policy,
@@ -294,16 +306,14 @@ class RobotsGateMiddleware:
         if least:
             _hold_back(self._crawler.engine.downloader.slots[key], least)
 
-    def _obey_retry_after(
-        self, request: scrapy.Request, response: scrapy.http.Response
-    ) -> None:
+    def _obey_retry_after(self, request: scrapy.Request, response: Response) -> None:
         """Hold back the next request of a slot until `response` permits it.
 
         Scrapy's middlewares, including the one that retries requests, see the response
         only later.
         """
         status = response.status
-        if is_for_robots_txt(request) and status not in _WORTH_OBEYING:
+        if _BYTES_LEFT in request.meta and status not in _WORTH_OBEYING:
             return
         values = b", ".join(response.headers.getlist("Retry-After"))
         seconds = seconds_asked_for(
@@ -337,8 +347,110 @@ class RobotsGateMiddleware:
         await self._task
 
 
+class DownloaderFetcher:
+    """A `Fetcher` that uses Scrapy's downloader and its middlewares.
+
+    It sends the User-Agent that Scrapy uses for all requests.
+
+    Attributes:
+        guard_setting: the setting with which the user chose an address guard, or `None`
+            if the guard is the default. No guard can see where Scrapy connects.
+    """
+
+    def __init__(self, crawler: Crawler, policy: Policy) -> None:
+        """Fetch with `crawler`'s engine, which may not exist yet.
+
+        The `fetch_deadline` of `policy` applies to each request once it has been sent.
+        """
+        self._crawler = crawler
+        self._seconds = policy.fetch_deadline
+        self._under_way = 0
+        is_chosen = policy.address_guard is not _DEFAULT_POLICY.address_guard
+        self.guard_setting = "ROBOTSGATE_POLICY" if is_chosen else None
+
+    async def get(
+        self, url: str, headers: Sequence[tuple[str, str]], *, max_bytes: int
+    ) -> FetchedResponse:
+        """See `Fetcher.get`.
+
+        When Scrapy decodes a body, it removes the content coding from the headers. If
+        decoding fails, the headers still contain the coding.
+        """
+        own = {name: value for name, value in headers if name != "User-Agent"}
+        request = scrapy.Request(
+            url,
+            # Scrapy neither sends a header that is `None` nor sets a default for it.
+            headers={**dict.fromkeys(NEVER_SENT), **own},
+            callback=NO_CALLBACK,
+            dont_filter=True,
+            meta={
+                "dont_obey_robotstxt": True,
+                "dont_cache": True,
+                "dont_merge_cookies": True,
+                "dont_redirect": True,
+                "dont_retry": True,
+                "download_fail_on_dataloss": False,  # the status would be lost
+                "download_maxsize": 0,
+                "download_timeout": self._seconds,
+                _BYTES_LEFT: max_bytes,
+            },
+        )
+        response = await self._download(request)
+        body = response.body
+        if "dataloss" in response.flags:
+            body = b""
+            if 200 <= response.status <= 299:  # noqa: PLR2004
+                raise FetchFailedError("the body is cut off", kind=FailureKind.PROTOCOL)
+        return FetchedResponse(
+            status=response.status,
+            headers=as_pairs(
+                (name, value)
+                for name, values in response.headers.items()
+                for value in values
+            ),
+            body=body,
+            is_decoded=False,
+        )
+
+    async def _download(self, request: scrapy.Request) -> Response:
+        """Send `request`, and return the response.
+
+        Raises:
+            Exception: from Scrapy, or from the user's middlewares or handlers.
+        """
+        crawler = self._crawler
+        # Not connected permanently, because that would slow down every chunk of every
+        # page.
+        if not self._under_way:
+            crawler.signals.connect(self._bound_body, signals.bytes_received)
+        self._under_way += 1
+        try:
+            return await crawler.engine.download_async(request)
+        except Exception as error:
+            if not isinstance(error, IgnoreRequest):
+                crawler.stats.inc_value(f"robotstxt/exception_count/{type(error)}")
+            raise
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                crawler.signals.disconnect(self._bound_body, signals.bytes_received)
+
+    def _bound_body(self, data: bytes, request: scrapy.Request) -> None:
+        """Stop one of this fetcher's downloads once it has received enough."""
+        left = request.meta.get(_BYTES_LEFT)
+        if left is None:
+            return
+        # Scrapy applies this limit when decoding. If it were set from the start, Scrapy
+        # would also refuse a file with a larger Content-Length instead of truncating
+        # it.
+        request.meta["download_maxsize"] = _MOST_DECODED_BYTES
+        request.meta[_BYTES_LEFT] = left - len(data)
+        if left <= len(data):
+            raise StopDownload(fail=False)
+
+
 def _policy_in(settings: BaseSettings) -> Policy:
-    policy = settings.get("ROBOTSGATE_POLICY", Policy())
+    policy = settings.get("ROBOTSGATE_POLICY", _DEFAULT_POLICY)
     if not isinstance(policy, Policy):
         raise TypeError(f"expected ROBOTSGATE_POLICY to be a Policy, got {policy!r}")
     return policy
