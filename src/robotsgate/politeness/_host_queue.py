@@ -34,7 +34,6 @@ class HostAtWork:
         standing: the state of the URL's origin after the fetch for that turn, if any.
         is_offered: whether the host has been offered again since the last call to the
             frontier.
-        turns: the number of open turns.
     """
 
     name: str
@@ -42,7 +41,7 @@ class HostAtWork:
     url: str | URLLike | None = None
     standing: Standing | None = None
     is_offered: bool = False
-    turns: int = 0
+    turns: int = 0  # open ones
 
 
 class HostQueue:

@@ -61,7 +61,6 @@ class _Host(NamedTuple):
     """A host whose pace may be unusual.
 
     Attributes:
-        pace: the host's pace, taking all of its origins into account.
         delay: the host's default delay.
         stated: pairs (key of an origin without the host name, the delay it asks for);
             if there are many, only those with the longest delays.
@@ -76,11 +75,7 @@ class Hosts:
     """One gate's hosts.
 
     Without `delay_of`, which returns a host's default delay, only hosts that ask for a
-    delay are remembered.
-
-    Attributes:
-        listener: the gate's listener.
-        usual: the pace of a host that does not ask for a delay.
+    delay are remembered. The pace of all others is `usual`.
     """
 
     def __init__(
@@ -185,22 +180,18 @@ class Hosts:
 class Claim:
     """The internal state of one turn, for a page or a robots.txt.
 
+    All times are by `Clock.monotonic`.
+
     Attributes:
-        url: the URL to fetch, as passed by the caller.
-        patience: the total time limit for waiting, in seconds, ≥ 0; may be infinite.
-        is_robots_txt: whether the turn is for fetching a robots.txt.
-        deadline: when the caller stops waiting, by `Clock.monotonic`; may be infinite.
-        host: the host that the caller is waiting for.
+        patience: the total time limit for waiting, in seconds.
+        deadline: when the caller stops waiting.
+        waits_since: when the caller began to wait; infinite once a long wait has been
+            logged.
         order: the sort key in the host's queue: robots.txt before pages, then in order
             of arrival.
-        waits_since: when the caller began to wait, by `Clock.monotonic`; infinite once
-            a long wait has been logged.
         event: wakes the caller; `None` before the first wait.
-        grant: the grant from the ledger; `None` unless the turn is open.
-        began_at: when the turn started, by `Clock.monotonic`.
-        is_entered: whether a task or thread has entered the turn.
-        owner: the task or thread that entered the turn; `None` before that and after
-            `Turn.leave_task`.
+        grant: `None` unless the turn is open.
+        owner: the task or thread that entered the turn; `None` after `Turn.leave_task`.
         report: the last report; `None` if there was none. Set before the turn is
             entered if its schedule is over.
         standing: the state of the origin after a fetch for this turn, if there was one.
@@ -238,12 +229,7 @@ class Claim:
 
 
 class Queues:
-    """One gate's queues for all hosts; `len` is the number of waiting callers.
-
-    Attributes:
-        blocks_forgotten: how many blocked hosts the ledger has dropped.
-        is_closed: whether no more turns are granted.
-    """
+    """One gate's queues for all hosts; `len` is the number of waiting callers."""
 
     def __init__(
         self,

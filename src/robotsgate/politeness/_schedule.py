@@ -169,13 +169,9 @@ class URLSchedule(TurnSchedule):
 
 
 class URLQueues:
-    """The URLs from a source, in memory and grouped by host.
+    """The URLs from a source, in memory and grouped by host."""
 
-    Attributes:
-        is_asked_late: whether a URL is only taken from the frontier once its host is
-            ready.
-    """
-
+    # Whether a URL is only taken from the frontier once its host is ready.
     is_asked_late: bool = False
 
     def __init__(self, work: Work, *, window: int) -> None:
@@ -239,10 +235,7 @@ class URLQueues:
 
 
 class AskedFrontier:
-    """A frontier supplied by the caller and queried for each host's URLs.
-
-    It has the same methods as `URLQueues`.
-    """
+    """A frontier supplied by the caller, with the same methods as `URLQueues`."""
 
     is_asked_late: bool = True
 
@@ -307,9 +300,7 @@ class Work:
     Separate from the schedule, because tasks keep this object alive.
 
     Attributes:
-        frontier: provides the URLs.
         held: how many URLs have been taken from the frontier but have no turn yet.
-        is_over: whether no more turns are granted.
     """
 
     frontier: URLQueues | AskedFrontier
@@ -552,10 +543,7 @@ class Work:
         self.frontier.take(url)
 
     async def next_turn(self) -> Turn:
-        """Wait for the next turn.
-
-        Raises the same errors as `TurnSchedule.__anext__`.
-        """
+        """Raises the same errors as `TurnSchedule.__anext__`."""
         while True:
             self.turns.check_open()
             if self.is_over or self._is_done():

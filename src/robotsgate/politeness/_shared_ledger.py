@@ -146,7 +146,6 @@ class _Start(_Change):
     """An attempt to start a request.
 
     Attributes:
-        process: the number of this process.
         began_at: when the turn started, by the store's clock; `None` if it has not. It
             may be in the store even if the store has failed.
         seconds: how long to wait before trying again; 0 or less if it has started.

@@ -69,15 +69,10 @@ def report_of(
     policy: Policy,
     is_failure: bool = False,
 ) -> Report:
-    """The report for a response.
+    """The report for a response with a `status`, unless that is unknown (`None`).
 
-    Args:
-        status: the status, or `None` if it is unknown. Without three digits, it counts
-            as a failure.
-        headers: the headers; the names are lower-case.
-        now: the current time, in epoch seconds.
-        policy: limits the Retry-After.
-        is_failure: whether the response is unusable, or there was none.
+    A status without three digits counts as a failure. The names in `headers` are
+    lower-case.
     """
     seconds = seconds_asked_for(status, headers, now=now, policy=policy)
     if status in ASK_FOR_LESS:
@@ -98,14 +93,8 @@ def report_of_error(
 
     An exception with a status counts like a response, and the network's exceptions are
     failures. All others, including those of robotsgate and of this machine, say nothing
-    about the host.
-
-    Args:
-        error: any exception; in a group, the gravest one counts.
-        is_elsewhere: whether a URL is on another host; an exception from such a request
-            says nothing about the turn's host.
-        now: the current time, in epoch seconds.
-        policy: limits the Retry-After.
+    about the host, and neither do those of a request whose URL `is_elsewhere`. In a
+    group, the gravest exception counts.
     """
     errors = [error]
     for one in errors:  # not recursive, because a crawl that is may nest a thousand

@@ -216,18 +216,7 @@ class Turn:
 
 
 class Turns:
-    """One gate's turns.
-
-    Attributes:
-        hosts: the gate's hosts.
-        clock: the checker's clock.
-        queues: the queues in which callers wait for turns.
-        permissions: checks URLs against robots.txt.
-        counts: the counters, keyed by their names in `GateStats`.
-        seconds_waited: the total time that callers have spent waiting for turns.
-        under_way: the open turns, by host.
-        policy: the checker's policy.
-    """
+    """One gate's turns; `counts` and `seconds_waited` are parts of `GateStats`."""
 
     def __init__(
         self,
