@@ -52,6 +52,8 @@ _Result = TypeVar("_Result")
 
 NO_RULES = RobotsTxt.parse(b"")
 
+ASYNC, BLOCKING = "robotsgate", "robotsgate.sync"
+
 # Some clients escape any other characters, and would then connect to another host.
 ORIGIN_OF_EACH_CLIENT = re.compile(r"[a-z]+://[0-9a-z._\-\[\]:]+/")
 
@@ -72,47 +74,27 @@ def check_arguments(
     agent: str | Sequence[str],
     gate: object = None,
     *,
-    is_blocking: bool = False,
-) -> None:
-    """Check the types of `checker` and `gate`, and that `agent` names a crawler.
+    rooms: Sequence[str] = (ASYNC,),
+) -> bool:
+    """Check the caller's arguments, and return whether `checker` is a blocking one.
 
-    Args:
-        checker: the caller's argument.
-        agent: the caller's argument.
-        gate: the caller's argument, or `None`.
-        is_blocking: whether `checker` and `gate` must come from `robotsgate.sync`.
+    It must come from one of the modules `rooms`, and `gate` from the same one.
 
     Raises:
         TypeError: `checker` or `gate` has the wrong type.
         InvalidProductTokenError: `agent` is not the name of a crawler.
     """
-    room = import_module("robotsgate.sync" if is_blocking else "robotsgate")
-    if not isinstance(checker, room.RobotsChecker):
-        raise TypeError(f"expected a {room.__name__}.RobotsChecker, got {checker!r}")
+    for name in rooms:
+        room = import_module(name)  # only here, because most programs use only one
+        if isinstance(checker, room.RobotsChecker):
+            break
+    else:
+        kinds = " or ".join(f"a {name}.RobotsChecker" for name in rooms)
+        raise TypeError(f"expected {kinds}, got {checker!r}")
     if not isinstance(gate, room.PolitenessGate | None):
-        raise TypeError(
-            f"expected gate to be a {room.__name__}.PolitenessGate, got {gate!r}"
-        )
+        raise TypeError(f"expected gate to be a {name}.PolitenessGate, got {gate!r}")
     NO_RULES.rules_for(agent)
-
-
-def is_blocking(checker: object) -> bool:
-    """Whether `checker` is from `robotsgate.sync`.
-
-    Raises:
-        TypeError: `checker` is not a checker.
-    """
-    if isinstance(checker, RobotsChecker):
-        return False
-    # Imported here because most programs do not need it.
-    from robotsgate import sync  # noqa: PLC0415
-
-    if isinstance(checker, sync.RobotsChecker):
-        return True
-    raise TypeError(
-        "expected a robotsgate.RobotsChecker or a robotsgate.sync.RobotsChecker,"
-        f" got {checker!r}"
-    )
+    return name == BLOCKING
 
 
 def asked_urls(
@@ -217,10 +199,10 @@ class Door:
         agent: str | Sequence[str],
         gate: PolitenessGate | sync.PolitenessGate | None = None,
         *,
-        is_blocking: bool = False,
+        rooms: Sequence[str] = (ASYNC,),
     ) -> None:
         """Takes the same arguments and raises the same errors as `check_arguments`."""
-        check_arguments(checker, agent, gate, is_blocking=is_blocking)
+        self.is_blocking = check_arguments(checker, agent, gate, rooms=rooms)
         self._checker = checker
         self._agent = agent
         self._gate: Any = gate  # of either kind

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 from robotsgate import InvalidURLError
 from robotsgate.fetching import passes_unasked
 from robotsgate.integrations._door import (
+    ASYNC,
+    BLOCKING,
     ORIGIN_OF_EACH_CLIENT,
     Client,
     Door,
     at_once,
-    is_blocking,
     urls_by_host,
 )
 from robotsgate.urls import Origin, RedirectError, next_hop, wire_url
@@ -115,8 +116,8 @@ def robots_get(
         InvalidProductTokenError: `agent` is not the name of a crawler.
         ValueError: `max_redirects` is negative.
     """
-    blocks = is_blocking(checker)
-    door = Door(checker, agent, gate, is_blocking=blocks)
+    door = Door(checker, agent, gate, rooms=[ASYNC, BLOCKING])
+    blocks = door.is_blocking
     if inspect.iscoroutinefunction(get) == blocks:
         kind = "a blocking" if blocks else "an async"
         raise TypeError(f"expected {kind} function for {checker!r}, got {get!r}")

@@ -14,13 +14,14 @@ from urllib.request import getproxies
 import httpx
 
 from robotsgate.integrations._door import (
+    ASYNC,
+    BLOCKING,
     BodyInTurn,
     Client,
     DisallowedRequestError,
     Door,
     at_once,
     client_of_library,
-    is_blocking,
 )
 
 if TYPE_CHECKING:
@@ -116,8 +117,7 @@ def robots_hook(
         TypeError: `checker` is not a checker.
         InvalidProductTokenError: `agent` is not the name of a crawler.
     """
-    blocks = is_blocking(checker)
-    door = Door(checker, agent, is_blocking=blocks)
+    door = Door(checker, agent, rooms=[ASYNC, BLOCKING])
 
     async def check(request: httpx.Request) -> None:
         # The client itself sends the request.
@@ -132,7 +132,7 @@ def robots_hook(
     def hook(request: httpx.Request) -> Any:  # noqa: ANN401 (only awaited)
         if hasattr(request, "status_code"):
             raise TypeError("expected the hook to be used for requests, got a response")
-        if blocks:
+        if door.is_blocking:
             at_once(check(request))
             return _NotAwaitable()
         body: Any = request.stream
@@ -203,9 +203,9 @@ class RobotsTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             TypeError: `checker` is not a checker, or `gate` is not a gate of its kind.
             InvalidProductTokenError: `agent` is not the name of a crawler.
         """
-        self._blocks = is_blocking(checker)
-        self._door = Door(checker, agent, gate, is_blocking=self._blocks)
-        kind = httpx.HTTPTransport if self._blocks else httpx.AsyncHTTPTransport
+        self._door = Door(checker, agent, gate, rooms=[ASYNC, BLOCKING])
+        blocks = self._door.is_blocking
+        kind = httpx.HTTPTransport if blocks else httpx.AsyncHTTPTransport
         scheme = _proxied_scheme() if wrapped is None else None
         if scheme is not None:
             message = _NO_PROXY.format(scheme.upper(), kind.__name__)
@@ -244,7 +244,7 @@ class RobotsTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         await self._wrapped.aclose()
 
     def _expect_client(self, *, is_sync: bool) -> None:
-        if is_sync != self._blocks:
+        if is_sync != self._door.is_blocking:
             raise TypeError(_NOT_ASYNC if is_sync else _NOT_SYNC)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from robotsgate import InvalidURLError
 from robotsgate.integrations._door import (
+    BLOCKING,
     Client,
     DisallowedRequestError,
     Door,
@@ -85,7 +86,7 @@ class RobotsAdapter(BaseAdapter):
             InvalidProductTokenError: `agent` is not the name of a crawler.
         """
         super().__init__()
-        self._door = Door(checker, agent, gate, is_blocking=True)
+        self._door = Door(checker, agent, gate, rooms=[BLOCKING])
         self._wrapped = HTTPAdapter() if wrapped is None else wrapped
 
     def send(
