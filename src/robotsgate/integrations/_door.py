@@ -106,12 +106,12 @@ def asked_urls(
 ) -> Iterator[str]:
     """The URLs to check before a request that is sent to one of `targets`.
 
-    There are none if no check is needed. Takes the same arguments and raises the same
-    exceptions as `sent_url` and `urls_by_host`.
+    Takes the same arguments and raises the same exceptions as `sent_url` and
+    `urls_by_host`.
     """
     for target in dict.fromkeys(targets):
         url = sent_url(scheme, host, port, target)
-        if url is not None and not passes_unasked(url):
+        if url is not None:
             yield from urls_by_host(url, headers)
 
 
@@ -120,6 +120,7 @@ def urls_by_host(url: str, headers: _Headers) -> Iterator[str]:
 
     A server takes a request for one to the host in its Host header (RFC 9110 §7.1). If
     the caller has set another host there, its robots.txt must allow the request, too.
+    There are none if no check is needed.
 
     Args:
         url: in the form that `sent_url` returns.
@@ -128,6 +129,8 @@ def urls_by_host(url: str, headers: _Headers) -> Iterator[str]:
     Raises:
         InvalidURLError: a Host header does not name a host.
     """
+    if passes_unasked(url):
+        return
     yield url
     origin, target = split_url(url)
     for value in (value for name, value in headers if name.lower() == "host"):

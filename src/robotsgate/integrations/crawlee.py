@@ -407,14 +407,9 @@ async def _send_by_impit(
     except ValidationError as error:
         raise InvalidURLError(str(error), url=url) from error
     hold = _StreamInTurn if options["stream"] else lambda response, *_: response
-    row = Client(partial(_asked_by_impit, headers=options["headers"]), hold)
+    headers = (options["headers"] or {}).items()
+    row = Client(lambda url: urls_by_host(url, headers), hold)
     return await door.send(url, lambda url: client.request(url=url, **options), row)
-
-
-def _asked_by_impit(url: str, headers: dict[str, str] | None) -> Iterable[str]:
-    if passes_unasked(url):
-        return ()
-    return urls_by_host(url, (headers or {}).items())
 
 
 class _StreamInTurn:

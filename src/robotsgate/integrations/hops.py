@@ -11,7 +11,6 @@ import re
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from robotsgate import InvalidURLError
-from robotsgate.fetching import passes_unasked
 from robotsgate.integrations._door import (
     ASYNC,
     BLOCKING,
@@ -179,7 +178,6 @@ class _Hops:
         return [
             url
             for target in dict.fromkeys((self.url, _SLASHES.sub(r"\1/", self.url)))
-            if not passes_unasked(target)
             for url in urls_by_host(target, self.headers.items())
         ]
 
