@@ -393,7 +393,7 @@ class SharedLedger:
         Otherwise, or if the caller gives up, the turn is given back.
         """
         is_done = is_open = False
-        flight = self._begin(lambda: self._try_update(start))
+        flight = self._begin(lambda: self._update(start))
         try:
             is_done = await self._in_time(flight)
             is_open = is_done and start.seconds <= 0
@@ -456,27 +456,25 @@ class SharedLedger:
 
     async def _report(self, change: _End | _Forget) -> bool:
         """Report `change` to the other processes, now or once the store is back."""
-        is_done = not self._is_alone and await self._try_update(change)
+        is_done = not self._is_alone and await self._update(change)
         is_shared = change.grant.shared_began_at is not None
         if not is_done and (is_shared or isinstance(change, _Forget)):
             self._missing.append(change)
         return is_done
 
-    async def _try_update(self, change: _Change) -> bool:
-        """Call `_update`, and return whether it has succeeded."""
+    async def _update(self, change: _Change) -> bool:
+        """Apply `change` to the shared record of its host, and remember the result.
+
+        Returns whether the store has not failed.
+        """
+        host = change.grant.host
         try:
-            await self._update(change)
+            async with self._slots:
+                change.called_at = self._clock.monotonic()
+                await self._update_timed(HOST_PREFIX + host, change)
         except StoreError as error:
             self._go_on_alone(error)
             return False
-        return True
-
-    async def _update(self, change: _Change) -> None:
-        """Apply `change` to the shared record of its host, and remember the result."""
-        host = change.grant.host
-        async with self._slots:
-            change.called_at = self._clock.monotonic()
-            await self._update_timed(HOST_PREFIX + host, change)
         self._answered_at = self._clock.monotonic()
         if host not in self._seen and len(self._seen) >= self._max_hosts:
             del self._seen[next(iter(self._seen))]  # the store still knows it
@@ -485,6 +483,7 @@ class SharedLedger:
         if change.is_replaced:
             _LOGGER.warning("replaced an unreadable record for %s", host)
             self._listener.tell(HostRecordReplaced(host=host))
+        return True
 
     async def _update_timed(self, key: str, change: TimedChange) -> None:
         """Call the store's `update_timed`; without one, use the ledger's clock.
@@ -537,9 +536,7 @@ class SharedLedger:
         """
         await self._probe()
         while self._missing:
-            try:
-                await self._update(self._missing[0])
-            except StoreError:
+            if not await self._update(self._missing[0]):
                 await self._probe()  # if it works, the error concerns only this host
             self._missing.popleft()
 
