@@ -504,16 +504,12 @@ class Work:
     def look_again(self, name: str) -> None:
         """Look again at when the host called `name` is ready."""
         host = self._hosts.get(name)
-        if host is not None:
-            self._look_again(host)
-
-    def _look_again(self, host: HostAtWork) -> None:
-        if self._queue.is_resting(host):
+        if host is not None and self._queue.is_resting(host):
             self._rest(host)
 
     def _end_turn(self, host: HostAtWork) -> None:
         host.turns -= 1
-        self._look_again(host)
+        self.look_again(host.name)
         self._forget_if_idle(host)
 
     def _close_turn(self, claim: Claim, host: HostAtWork | None = None) -> None:
