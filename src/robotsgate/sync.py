@@ -287,21 +287,13 @@ class _Loop(threading.Thread):
 
     @property
     def portal(self) -> BlockingPortal:
-        """The way into the event loop.
-
-        Raises:
-            RuntimeError: the checker is closed, or belongs to another process.
-        """
+        """The way into the event loop."""
         if not self.is_alive():  # a child process does not have the thread
             raise RuntimeError("the checker is closed, or belongs to another process")
         return self._way_in
 
     def wait_for(self, work: Callable[[], Awaitable[_Result]]) -> _Result:
-        """Run `work` in the event loop; warn once if other tasks wait here meanwhile.
-
-        Raises:
-            RuntimeError: as for `portal`.
-        """
+        """Run `work` in the event loop; warn once if other tasks here have to wait."""
         if not self._has_warned and _holds_other_tasks():
             self._has_warned = True
             warnings.warn(_HOLDS_LOOP, RuntimeWarning, stacklevel=3)

@@ -216,11 +216,7 @@ class Door:
         send: Callable[[Any], Any],
         client: Client,
     ) -> Any:  # noqa: ANN401 (the client's)
-        """Return the response to `request` if it is allowed.
-
-        Raises:
-            Exception: one of the errors of `client`, or what `send` raised.
-        """
+        """Return the response to `request` if it is allowed."""
         async with AsyncExitStack() as block:
             try:
                 turn = await self.enter(client.asked_urls(request), block)
@@ -245,11 +241,7 @@ class Door:
     async def enter(self, urls: Iterable[str], block: AsyncExitStack) -> Any:  # noqa: ANN401 (a turn)
         """Check the URLs of a request, and wait for its turn, which `block` ends.
 
-        Returns:
-            The turn; `None` without a gate, or without URLs.
-
-        Raises:
-            DisallowedError: robots.txt disallows one of `urls`.
+        Returns the turn; `None` without a gate, or without URLs.
         """
         rest = list(urls)
         turn = None

@@ -158,7 +158,6 @@ class _Navigation:
     """A crawler's request in progress, including its redirects.
 
     Attributes:
-        url: the URL that the crawler requested.
         early_turn: a turn for `url` that starts before anything is sent.
         turn: the turn for a browser's current hop; with HTTP clients, each response
             ends its own turn.
@@ -194,11 +193,7 @@ _navigation: ContextVar[_Navigation] = ContextVar("robotsgate.navigation")
 
 
 class _Rules(Door):
-    """Applies robots.txt to one crawler; takes the same arguments as `obey_robots`.
-
-    Attributes:
-        skipped: the counter that `obey_robots` returns.
-    """
+    """Applies robots.txt to one crawler; takes the same arguments as `obey_robots`."""
 
     def __init__(
         self,
@@ -264,10 +259,7 @@ class _Rules(Door):
         return turn
 
     async def _begin(self, url: str) -> Turn | None:
-        """Wait until a hop may be sent; return its turn, or `None` without a gate.
-
-        Raises the same errors as `PolitenessGate.turn` and `RobotsChecker.refusal`.
-        """
+        """Wait until a hop may be sent; return its turn, or `None` without a gate."""
         navigation = _navigation.get(None) or _Navigation(url)
         is_early = navigation.early_turn is not None and (
             Origin.from_url(url) == Origin.from_url(navigation.url)
@@ -318,9 +310,7 @@ class _Rules(Door):
     async def _early_turn(self, context: BasicCrawlingContext) -> Turn | None:
         """The request's turn; `None` without a gate, or if no check is needed.
 
-        Raises:
-            ContextPipelineInitializationError: the turn comes later, and the request
-                manager holds back the domain until then.
+        Raises an error if the request manager holds back the domain until the turn.
         """
         url = context.request.url
         if self._gate is None or passes_unasked(url):
@@ -344,9 +334,7 @@ class _Rules(Door):
     async def _skip(self, context: BasicCrawlingContext, error: Exception) -> None:
         """Skip a refused request the way crawlee itself does.
 
-        Raises:
-            ContextPipelineInterruptedError: always, so that crawlee marks the request
-                as handled.
+        This always raises, so that crawlee marks the request as handled.
         """
         await _navigation.get().end()
         self._note(error)
@@ -361,13 +349,7 @@ class _Rules(Door):
 
 
 def _check_hops(crawler: _Crawler, door: Door) -> None:
-    """Make `crawler`'s HTTP client send each hop through `door`.
-
-    Raises:
-        TypeError: this kind of client does not expose individual hops.
-        ValueError: the client belongs to a crawler that already obeys robots.txt.
-        RuntimeError: the client lacks one of the methods to replace.
-    """
+    """Make the HTTP client of `crawler` send each hop through `door`."""
     client = crawler._http_client  # noqa: SLF001 (see the top)
     is_impit = _is_a(client, "ImpitHttpClient")
     if not (is_impit or _is_a(client, "HttpxHttpClient")):

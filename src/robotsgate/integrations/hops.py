@@ -149,7 +149,6 @@ class _Hops:
     """The requests for one page, including redirects.
 
     Attributes:
-        url: the current request's URL, in ASCII.
         headers: the caller's headers, minus any that must not be sent to this URL.
     """
 

@@ -413,11 +413,6 @@ class DownloaderFetcher:
         )
 
     async def _download(self, request: scrapy.Request) -> Response:
-        """Send `request`, and return the response.
-
-        Raises:
-            Exception: from Scrapy, or from the user's middlewares or handlers.
-        """
         crawler = self._crawler
         # Not connected permanently, because that would slow down every chunk of every
         # page.

@@ -142,11 +142,7 @@ class _Navigation:
 
 
 def _end_navigation(request: scrapy.Request) -> _Navigation | None:
-    """Remove and return the navigation of `request`.
-
-    Raises:
-        scrapy.exceptions.IgnoreRequest: one of its requests was refused.
-    """
+    """Remove and return the navigation of `request`; raise its refusal, if any."""
     navigation: _Navigation | None = request.meta.pop(_NAVIGATION, None)
     if navigation and navigation.refusal:
         raise navigation.refusal from navigation.refusal.__cause__

@@ -220,9 +220,6 @@ class WarcResponses(
 
         Nothing looks for records after the damage: a page's body, which its site
         controls, may contain a record that looks like another site's robots.txt.
-
-        Raises:
-            OSError: the file cannot be read.
         """
         self._index.executescript(_CREATE)
         content = _Content(self._file, self._start)
@@ -326,12 +323,7 @@ class _Content(io.RawIOBase):
         return self._position
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read at most `size` bytes, and not from two gzip members.
-
-        Raises:
-            EOFError: a member is cut off.
-            zlib.error: a member is damaged.
-        """
+        """Read at most `size` bytes, and not from two gzip members."""
         if not self._is_gzip:
             return self._block(size)
         content = b""
@@ -423,11 +415,7 @@ def _whole_body(
     *,
     max_bytes: int,
 ) -> bytes:
-    """The decoded body in `pieces`, or as much of it as `status` requires.
-
-    Raises:
-        CodingError: the body is truncated or corrupt.
-    """
+    """The decoded body in `pieces`, or as much of it as `status` requires."""
     if Body(status, (), max_bytes=max_bytes).is_over:
         return b""
     values = {name.lower(): value.lower() for name, value in headers}

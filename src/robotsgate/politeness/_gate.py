@@ -426,12 +426,6 @@ def _checked(
 def _check_seconds(
     name: str, seconds: object, *, least: float = 0.0, is_finite: bool = True
 ) -> None:
-    """Check that `seconds` is a number and at least `least`.
-
-    Raises:
-        TypeError: `seconds` is not a number.
-        ValueError: `seconds` is too small, nan, or infinite when it must be finite.
-    """
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise TypeError(f"expected {name} to be a float, got {seconds!r}")
     if not least <= seconds <= math.inf or (is_finite and seconds == math.inf):

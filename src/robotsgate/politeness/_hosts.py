@@ -325,9 +325,6 @@ class Queues:
 
         If the claim stayed in the queue, the host's other origins would have to wait
         too.
-
-        Raises:
-            TurnNotInTimeError: `until` is after the deadline, or the gate is closed.
         """
         seconds = until - self._clock.now()
         if self.is_closed or seconds > claim.deadline - self._clock.monotonic():

@@ -488,9 +488,7 @@ class SharedLedger:
     async def _update_timed(self, key: str, change: TimedChange) -> None:
         """Call the store's `update_timed`; without one, use the ledger's clock.
 
-        Raises:
-            StoreError: the store, which may be somebody else's, raises any error.
-            UnsupportedError: the store does not work on this event loop.
+        Any error of the store, which may be somebody else's, becomes a StoreError.
         """
         store: object = self._store
         now = self._clock.now
@@ -529,11 +527,7 @@ class SharedLedger:
         return True
 
     async def _report_missing(self) -> None:
-        """Report what has happened in the meantime.
-
-        Raises:
-            StoreError: the store still fails.
-        """
+        """Report what has happened in the meantime, if the store works again."""
         await self._probe()
         while self._missing:
             if not await self._update(self._missing[0]):

@@ -245,10 +245,7 @@ class Turns:
             raise RuntimeError("the gate is closed")
 
     async def enter(self, claim: Claim, owner: object) -> None:
-        """Start the turn unless a schedule already has.
-
-        Raises the same errors as `Turn.__aenter__`.
-        """
+        """Start the turn unless a schedule already has."""
         if claim.is_entered:
             raise RuntimeError("expected an unused turn, got one already entered")
         if claim.report is not None:  # its schedule has reported the URL
@@ -267,7 +264,7 @@ class Turns:
             raise
 
     async def begin(self, claim: Claim) -> None:
-        """Wait for robots.txt and the host; raises the same errors as `enter`."""
+        """Wait for robots.txt and the host."""
         self.check_open()
         asked_at = self.clock.monotonic()
         claim.deadline = asked_at + claim.patience
@@ -332,10 +329,8 @@ class Turns:
     def _longest_wait(self, claim: Claim) -> float:
         """How long `claim` may wait before this is called again, in seconds.
 
-        Logs a long wait for turns of this process.
-
-        Raises:
-            TurnDeadlockError: the claim's owner itself holds all turns for the host.
+        Logs a long wait for turns of this process, and raises a TurnDeadlockError if
+        the claim's owner itself holds all turns for the host.
         """
         host = claim.host
         turns = self.under_way.get(host)
@@ -418,9 +413,6 @@ class Permissions:
         """The key of the origin of `url`, and whether the rules in memory allow `url`.
 
         The second item is `None` if there is no quick result in memory.
-
-        Raises:
-            InvalidURLError: `url` has no origin.
         """
         answer = self._lookups.at_once(self._agent.name, url)
         if answer is None:
@@ -436,12 +428,6 @@ class Permissions:
         `origin` and `answer` are from the preceding call to `at_once`, which has
         counted the answer. If the last fetch of the robots.txt returned a 429 or 503,
         this waits until the origin may be contacted again.
-
-        Raises:
-            DisallowedError: the agent may not fetch the page.
-            TurnNotInTimeError: the result is not available by the deadline.
-            RuntimeError: the gate or the checker is closed.
-            UnsupportedError: the scheme is ftp, and the checker has a client.
         """
         # The state after a fetch for this turn is used even if it has become stale,
         # because the host's delay may be longer than the freshness lifetime.
@@ -481,11 +467,7 @@ class Permissions:
     def standing(self, origin: Origin) -> Standing | None:
         """The state of `origin`; `None` if its robots.txt must be looked up.
 
-        Raises:
-            RuntimeError: the gate or the checker is closed.
-            UnsupportedError: the scheme is ftp, and the checker has a client.
-            Exception: any exception from the last fetch that no caller has received
-                yet.
+        Raises any exception from the last fetch that no caller has received yet.
         """
         standing = self._renewals.current(origin)
         error = None if standing else self._errors.pop(origin.key, None)
