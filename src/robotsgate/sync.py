@@ -16,15 +16,7 @@ import warnings
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from functools import partial, wraps
-from typing import (
-    TYPE_CHECKING,
-    Concatenate,
-    Final,
-    NoReturn,
-    ParamSpec,
-    Self,
-    TypeVar,
-)
+from typing import TYPE_CHECKING, Concatenate, Final, NoReturn, ParamSpec, Self, TypeVar
 from weakref import WeakSet
 
 import anyio

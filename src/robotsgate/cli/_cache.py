@@ -33,9 +33,7 @@ def _existing(_context: object, _option: object, store_url: str) -> str:
     return store_url
 
 
-def _on_store(
-    command: Callable[..., Coroutine[Any, Any, None]],
-) -> Callable[..., None]:
+def _on_store(command: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
     """Add --store and --json to `command`, and call it with the open store."""
 
     async def run_on_store(store_url: str, options: dict[str, Any]) -> None:

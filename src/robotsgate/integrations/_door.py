@@ -98,11 +98,7 @@ def check_arguments(
 
 
 def asked_urls(
-    scheme: str,
-    host: str,
-    port: int | None,
-    *targets: str,
-    headers: _Headers,
+    scheme: str, host: str, port: int | None, *targets: str, headers: _Headers
 ) -> Iterator[str]:
     """The URLs to check before a request that is sent to one of `targets`.
 

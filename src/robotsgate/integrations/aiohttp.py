@@ -26,11 +26,7 @@ from typing import TYPE_CHECKING
 
 from yarl import URL
 
-from robotsgate import (
-    DisallowedError,
-    FetchedResponse,
-    FetchFailedError,
-)
+from robotsgate import DisallowedError, FetchedResponse, FetchFailedError
 from robotsgate.fetching import (
     NEVER_SENT,
     Body,

@@ -25,11 +25,7 @@ from robotsgate.integrations._door import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        Awaitable,
-        Callable,
-        Sequence,
-    )
+    from collections.abc import Awaitable, Callable, Sequence
 
     from robotsgate import AsyncTransportLike, PolitenessGate, RobotsChecker, sync
 

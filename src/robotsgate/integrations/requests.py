@@ -26,11 +26,7 @@ from urllib.parse import urlsplit
 from weakref import finalize
 
 from requests.adapters import BaseAdapter, HTTPAdapter
-from requests.exceptions import (
-    ChunkedEncodingError,
-    ContentDecodingError,
-    InvalidURL,
-)
+from requests.exceptions import ChunkedEncodingError, ContentDecodingError, InvalidURL
 from urllib3.util import parse_url
 
 if TYPE_CHECKING:

@@ -303,10 +303,7 @@ class _Content(io.RawIOBase):
     def records(self) -> ArchiveIterator:
         """The records; read each one before the next."""
         return ArchiveIterator(
-            self,
-            parse_http=False,
-            fsspec_args=False,
-            stream_detect=not self._is_gzip,
+            self, parse_http=False, fsspec_args=False, stream_detect=not self._is_gzip
         )
 
     def position_of(self, record: WarcRecord) -> int:

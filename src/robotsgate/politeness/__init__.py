@@ -6,13 +6,7 @@ not import `sync` or any package above it.
 
 from robotsgate.politeness._gate import HostStatus
 from robotsgate.politeness._host_record import HostState, Pace, TurnEnd
-from robotsgate.politeness._ledger import (
-    Grant,
-    Ledger,
-    LedgerStatus,
-    LocalLedger,
-    Wait,
-)
+from robotsgate.politeness._ledger import Grant, Ledger, LedgerStatus, LocalLedger, Wait
 from robotsgate.politeness._schedule import ScheduledTurn, TurnSchedule, URLSchedule
 
 __all__ = [

@@ -173,10 +173,7 @@ class PolitenessGate:
         )
         self._ledger = ledger
         self._turns = Turns(
-            self._lookups,
-            agent=self._agent,
-            hosts=self._hosts,
-            ledger=ledger,
+            self._lookups, agent=self._agent, hosts=self._hosts, ledger=ledger
         )
         self._sources: Flights[bool] = Flights("gate")
         self._works: WeakSet[Work] = WeakSet()

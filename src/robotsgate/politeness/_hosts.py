@@ -393,9 +393,7 @@ class Queues:
     async def _try(self, claim: Claim) -> float:
         """Try to start the turn; return the seconds until the next try, or 0.0."""
         answer = await self._ledger.start(
-            claim.host,
-            self._hosts.pace(claim.host),
-            is_robots_txt=claim.is_robots_txt,
+            claim.host, self._hosts.pace(claim.host), is_robots_txt=claim.is_robots_txt
         )
         if answer.overdue:
             self._on_overdue(claim.host, answer.overdue)

@@ -34,11 +34,7 @@ from robotsgate.caching._freshness import with_jitter
 from robotsgate.caching._question import check_bound
 from robotsgate.checking._reporting import Listener
 from robotsgate.errors import StoreError, UnsupportedError
-from robotsgate.events import (
-    HostRecordReplaced,
-    LedgerFailed,
-    LedgerReturned,
-)
+from robotsgate.events import HostRecordReplaced, LedgerFailed, LedgerReturned
 from robotsgate.politeness._host_record import (
     NEVER,
     HostRecord,

@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 
 # In a group of exceptions, the first of these counts. UNUSED is not one of them: before
 # the exception, the turn may have sent a request.
-_GRAVEST_FIRST = (
-    TurnEnd.INCIDENT,
-    TurnEnd.FAILURE,
-    TurnEnd.GOOD,
-    TurnEnd.UNJUDGED,
-)
+_GRAVEST_FIRST = (TurnEnd.INCIDENT, TurnEnd.FAILURE, TurnEnd.GOOD, TurnEnd.UNJUDGED)
 
 # Where the exceptions of clients have the URL of their request; in this order, their
 # status and headers.

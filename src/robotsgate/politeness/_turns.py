@@ -219,12 +219,7 @@ class Turns:
     """One gate's turns; `counts` and `seconds_waited` are parts of `GateStats`."""
 
     def __init__(
-        self,
-        lookups: Lookups,
-        *,
-        agent: Agent,
-        hosts: Hosts,
-        ledger: Ledger,
+        self, lookups: Lookups, *, agent: Agent, hosts: Hosts, ledger: Ledger
     ) -> None:
         self.counts: Counter[str] = Counter()
         self.seconds_waited: float = 0.0
@@ -387,12 +382,7 @@ class Permissions:
     """
 
     def __init__(
-        self,
-        lookups: Lookups,
-        *,
-        agent: Agent,
-        hosts: Hosts,
-        queues: Queues,
+        self, lookups: Lookups, *, agent: Agent, hosts: Hosts, queues: Queues
     ) -> None:
         self._lookups = lookups
         self._renewals = lookups.renewals
