@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from importlib import import_module
 from inspect import isawaitable
@@ -61,12 +61,16 @@ ORIGIN_OF_EACH_CLIENT = re.compile(r"[a-z]+://[0-9a-z._\-\[\]:]+/")
 _ends: set[asyncio.Task[None]] = set()
 
 
-def missing_extra(name: str) -> ImportError:
-    """The error to raise if an integration's extra, `name`, is not installed."""
-    return ImportError(
-        f"robotsgate.integrations.{name.replace('-', '_')} needs the {name} extra:"
-        f" pip install 'robotsgate[{name}]'"
-    )
+@contextmanager
+def needs_extra(name: str) -> Iterator[None]:
+    """Say how to install an integration's extra, `name`, if an import here fails."""
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(
+            f"robotsgate.integrations.{name.replace('-', '_')} needs the {name} extra:"
+            f" pip install 'robotsgate[{name}]'"
+        ) from error
 
 
 def check_arguments(

@@ -10,13 +10,11 @@ from robotsgate.integrations._door import (
     Door,
     asked_urls,
     end_soon,
-    missing_extra,
+    needs_extra,
 )
 
-try:
+with needs_extra("aiohttp"):
     import aiohttp
-except ImportError as error:
-    raise missing_extra("aiohttp") from error
 
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -24,14 +24,12 @@ from robotsgate.integrations._door import (
     Client,
     Door,
     end_soon,
-    missing_extra,
+    needs_extra,
     urls_by_host,
 )
 
-try:
+with needs_extra("crawlee"):
     import crawlee.crawlers
-except ImportError as error:
-    raise missing_extra("crawlee") from error
 
 import sys
 from collections import Counter

@@ -10,13 +10,11 @@ from robotsgate.integrations._door import (
     Door,
     asked_urls,
     at_once,
-    missing_extra,
+    needs_extra,
 )
 
-try:
+with needs_extra("requests"):
     import requests
-except ImportError as error:
-    raise missing_extra("requests") from error
 
 from contextlib import suppress
 from functools import partial

@@ -7,12 +7,10 @@ checker handles caching, redirects and outages.
 
 from __future__ import annotations
 
-from robotsgate.integrations._door import NO_RULES, asked_urls, missing_extra
+from robotsgate.integrations._door import NO_RULES, asked_urls, needs_extra
 
-try:
+with needs_extra("scrapy"):
     import scrapy
-except ImportError as error:
-    raise missing_extra("scrapy") from error
 
 import asyncio
 from dataclasses import replace

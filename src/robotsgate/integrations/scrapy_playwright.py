@@ -6,12 +6,10 @@ where a redirect or a script then takes the browser.
 
 from __future__ import annotations
 
-from robotsgate.integrations._door import missing_extra
+from robotsgate.integrations._door import needs_extra
 
-try:
+with needs_extra("scrapy-playwright"):
     import scrapy
-except ImportError as error:
-    raise missing_extra("scrapy-playwright") from error
 
 import asyncio
 from dataclasses import dataclass

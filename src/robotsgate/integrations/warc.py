@@ -13,13 +13,11 @@ from __future__ import annotations
 from robotsgate import ArchivedResponse, InvalidURLError, Policy, RobotsError
 from robotsgate.archive import Hops
 from robotsgate.fetching import Body, CodingError, as_pairs
-from robotsgate.integrations._door import missing_extra
+from robotsgate.integrations._door import needs_extra
 from robotsgate.urls import split_url
 
-try:
+with needs_extra("warc"):
     from fastwarc.warc import ArchiveIterator, WarcRecordType
-except ImportError as error:
-    raise missing_extra("warc") from error
 
 import io
 import re
