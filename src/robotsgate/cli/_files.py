@@ -305,7 +305,7 @@ def _answer(match: Match) -> tuple[Part, Part]:
 
 
 class _NoFileError(click.ClickException):
-    """There is no robots.txt to read; the message says why."""
+    pass
 
 
 def _is_url(source: str) -> bool:
@@ -318,11 +318,7 @@ def _robots_txt_of(
     *,
     on_event: Callable[[CheckerEvent], object] | None = None,
 ) -> RobotsTxt:
-    """The robots.txt at a URL, in a file, or on stdin if `source` is "-".
-
-    Raises:
-        _NoFileError: there is none.
-    """
+    """The robots.txt at a URL, in a file, or on stdin if `source` is "-"."""
     if _is_url(source):
         return anyio.run(_fetched, source, settings, on_event)
     # Not in an event loop, where Ctrl-C would have no effect until stdin ends.

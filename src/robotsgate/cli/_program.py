@@ -61,8 +61,7 @@ def _drop_unwritten() -> None:
 def _ending_as_ctrl_c(ending: list[int]) -> Iterator[None]:
     """Make SIGTERM and SIGHUP end the block like Ctrl-C, so that it cleans up.
 
-    Args:
-        ending: a list to which the number of the received signal is appended.
+    The number of the received signal is appended to `ending`.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:

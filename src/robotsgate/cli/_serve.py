@@ -171,11 +171,7 @@ def _error(status: int, message: str) -> tuple[int, dict[str, Any]]:
 
 
 def _about_site(query: Query, checker: RobotsChecker) -> dict[str, Any]:
-    """The file at `query.url` and the result of each check.
-
-    Raises:
-        RobotsError: `query.url` has no origin that `checker` can fetch.
-    """
+    """The file at `query.url` and the result of each check."""
     origin, verdict = _fetch(query.url, checker)
     robots = checker.robots_txt(f"{origin}/") or RobotsTxt.parse("")
     told = verdict.as_dict()
