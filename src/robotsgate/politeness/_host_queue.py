@@ -63,6 +63,7 @@ class HostQueue:
         return self._heap[0][0] if self._heap else math.inf
 
     def put(self, host: HostAtWork) -> None:
+        host.state = State.READY
         self._ready.append(host)
         self.wake()
 
@@ -72,6 +73,7 @@ class HostQueue:
             self._entries.pop(host, None)
             self.put(host)
             return
+        host.state = State.RESTING
         number = self._entries[host] = next(self._numbers)
         heapq.heappush(self._heap, (moment, number, host))
         if self._heap[0][1] == number:
@@ -84,9 +86,6 @@ class HostQueue:
     def discard(self, host: HostAtWork) -> None:
         self._entries.pop(host, None)
 
-    def is_resting(self, host: HostAtWork) -> bool:
-        return host in self._entries
-
     def pop(self) -> HostAtWork | None:
         """Remove and return the host that has been ready the longest, or `None`."""
         now = self._clock.monotonic()
@@ -95,6 +94,7 @@ class HostQueue:
             if self._is_valid(entry):
                 host = entry[2]
                 del self._entries[host]
+                host.state = State.READY
                 self._ready.append(host)
         if not self._ready:
             return None

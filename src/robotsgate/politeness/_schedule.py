@@ -434,10 +434,6 @@ class Work:
             self.skip(url, error)
         return None
 
-    def _make_ready(self, host: HostAtWork) -> None:
-        host.state = State.READY
-        self._queue.put(host)
-
     def _rest(self, host: HostAtWork, seconds: float | None = None) -> None:
         """Make `host` wait for `seconds`, or until its next turn can start."""
         if seconds is None:
@@ -452,7 +448,6 @@ class Work:
             seconds = self.hosts.usual.max_turn_seconds
         if seconds > _SECONDS_WORTH_TELLING:
             self._warm_next(host)
-        host.state = State.RESTING
         self._queue.put_at(host, self.clock.monotonic() + seconds)
 
     def _skip_late(self, host: HostAtWork, seconds: float) -> None:
@@ -499,12 +494,12 @@ class Work:
             if self._cold:
                 cold = self._cold.popleft()
                 self._ahead.add(cold)
-                self._make_ready(cold)
+                self._queue.put(cold)
 
     def look_again(self, name: str) -> None:
         """Look again at when the host called `name` is ready."""
         host = self._hosts.get(name)
-        if host is not None and self._queue.is_resting(host):
+        if host is not None and host.state is State.RESTING:
             self._rest(host)
 
     def _end_turn(self, host: HostAtWork) -> None:
@@ -556,7 +551,7 @@ class Work:
                 turn = await self._try(host)
             finally:
                 if host.state is State.TRIED:  # cancelled, or an unexpected error
-                    self._make_ready(host)
+                    self._queue.put(host)
             if turn is not None:
                 return turn
             await self._loop.after_item()
@@ -610,7 +605,7 @@ class Work:
         if url is not None:
             self.held += 1
         elif host.is_offered:
-            self._make_ready(host)
+            self._queue.put(host)
         else:
             self._let_go(host)
         return url
@@ -628,7 +623,7 @@ class Work:
     def _use(self, host: HostAtWork, standing: Standing | None) -> None:
         """Continue with `host` now that its robots.txt has been fetched."""
         host.standing = standing
-        self._make_ready(host)
+        self._queue.put(host)
 
     def _given(self, host: HostAtWork, claim: Claim) -> Turn:
         self._take_url(host)
@@ -651,7 +646,7 @@ class Work:
         elif host.turns:
             self._rest(host)
         else:
-            self._make_ready(host)
+            self._queue.put(host)
 
     def _is_done(self) -> bool:
         return self._end is not None and not self._busy and not self._open
