@@ -3,7 +3,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from robotsgate.politeness._host_queue import HostAtWork, HostQueue
+from robotsgate.politeness._host_queue import HostAtWork, HostQueue, State
 from robotsgate.testing import ManualClock
 
 pytestmark = pytest.mark.anyio
@@ -41,3 +41,16 @@ async def test_earlier_moment_wakes_the_waiting_worker() -> None:
         await clock.pass_time(200)
 
     assert popped == [(10.0, "early"), (100.0, "late")]
+
+
+async def test_host_that_is_due_no_longer_rests_before_a_worker_takes_it() -> None:
+    clock = ManualClock()
+    queue = HostQueue(clock)
+    hosts = [HostAtWork("first"), HostAtWork("second")]
+    for host in hosts:
+        queue.put_at(host, 10.0)
+
+    await clock.pass_time(10)
+    queue.pop()
+
+    assert [host.state for host in hosts] == [State.READY] * 2

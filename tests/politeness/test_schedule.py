@@ -803,7 +803,9 @@ async def test_url_added_after_the_last_turn_is_reported() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, 2], ids=["at once", "taken back before"])
-async def test_turn_cannot_be_entered_after_its_url_was_reported(seconds: int) -> None:
+async def test_turn_cannot_be_entered_after_its_url_was_reported(
+    caplog: pytest.LogCaptureFixture, seconds: int
+) -> None:
     crawl = Crawl()
     await crawl.warm_up()
     schedule = crawl.gate.schedule(PAGES[:1])
@@ -815,6 +817,7 @@ async def test_turn_cannot_be_entered_after_its_url_was_reported(seconds: int) -
         await enter(crawl, PAGES[0], turn)
 
     assert [event.url for event in skipped(crawl)] == PAGES[:1]
+    assert not caplog.records  # of an error in the schedule's task
 
 
 async def test_cancelling_the_call_that_closes_a_schedule_loses_no_url() -> None:
