@@ -240,9 +240,9 @@ class PolitenessGate:
 
         Returns an async iterator of pairs `(url, turn)`. Any number of tasks can
         iterate over it to send requests concurrently. The turns have already started,
-        so enter each one (`async with`) within a second. A turn that is not entered
-        in time is taken back and waits again if you enter it later. To pass over a URL,
-        delete its turn (`del turn`): the schedule does not end while you keep one.
+        so enter each one (`async with`) within a second, or pass over its URL. A turn
+        that is not entered in time is taken back. If you enter it later, it waits
+        again, and the schedule may end before it.
 
         URLs are queued by host, so hosts do not block each other as long as fewer than
         `window` URLs are waiting. The schedule ends when `urls` is exhausted, no URL is

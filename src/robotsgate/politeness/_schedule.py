@@ -324,7 +324,7 @@ class Work:
         self._cold: deque[HostAtWork] = deque()
         self._ahead: set[HostAtWork] = set()
         self._room_event = anyio.Event()
-        self._handed_out: deque[tuple[float, Claim, HostAtWork]] = deque()
+        self._handed_out: deque[tuple[float, Claim]] = deque()
         self._hand_out_event = anyio.Event()
         self._told_full_at = -math.inf
         self._loop = FairLoop(self.clock.monotonic)
@@ -369,17 +369,14 @@ class Work:
             if not self._handed_out:
                 self._hand_out_event = anyio.Event()
                 await self._hand_out_event.wait()
-            at, claim, host = self._handed_out[0]
+            at, claim = self._handed_out[0]
             if not claim.is_entered:
                 await self.clock.wait(at - self.clock.monotonic())
-            if not claim.is_entered:
-                is_open = claim.on_over is not None
-                if is_open:
-                    claim.on_over = partial(self._close_turn, claim)
-                await self.turns.give_back(claim)
-                if is_open:
-                    self._end_turn(host)
             self._handed_out.popleft()
+            if not claim.is_entered:
+                self._open.discard(claim)  # its caller has the URL
+                await self.turns.give_back(claim)
+                claim.close()
 
     def offer(self, name: str) -> None:
         """Make the host called `name` available to the workers."""
@@ -405,7 +402,7 @@ class Work:
 
     async def skip_all(self) -> None:
         """Skip all waiting URLs, including those whose turns nobody has entered."""
-        for claim in self._open.union(claim for _, claim, _ in self._handed_out):
+        for claim in self._open.union(claim for _, claim in self._handed_out):
             if not claim.is_entered and claim.report is None:
                 claim.report = UNUSED  # so nobody can enter it anymore
                 self.skip(claim.url)
@@ -502,17 +499,12 @@ class Work:
         if host is not None and host.state is State.RESTING:
             self._rest(host)
 
-    def _end_turn(self, host: HostAtWork) -> None:
+    def _close_turn(self, claim: Claim, host: HostAtWork) -> None:
+        if self._retries:
+            self._retry(claim)
         host.turns -= 1
         self.look_again(host.name)
         self._forget_if_idle(host)
-
-    def _close_turn(self, claim: Claim, host: HostAtWork | None = None) -> None:
-        """Count a turn as closed, and end it for `host` if a host is given."""
-        if self._retries:
-            self._retry(claim)
-        if host is not None:
-            self._end_turn(host)
         self._open.discard(claim)
         if self._is_done():
             self._queue.wake()
@@ -633,7 +625,7 @@ class Work:
         claim.on_over = partial(self._close_turn, claim, host)
         claim.call_soon = self.call_soon
         at = self.clock.monotonic() + _SECONDS_TO_ENTER
-        self._handed_out.append((at, claim, host))
+        self._handed_out.append((at, claim))
         self._hand_out_event.set()
         self._warm_next(host)
         self._go_on(host)

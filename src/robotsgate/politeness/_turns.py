@@ -286,9 +286,8 @@ class Turns:
         await self.queues.end(claim, report)
 
     async def give_back(self, claim: Claim) -> None:
-        """End a turn, if it is open, without a request."""
-        if claim.grant is not None:
-            await self.end(claim, UNUSED)
+        """End a turn without a request."""
+        await self.end(claim, UNUSED)
 
     def is_elsewhere(self, host: str, url: object) -> bool:
         """Whether `url` is known not to be on `host`."""
