@@ -26,7 +26,7 @@ from robotsgate import (
 from robotsgate.integrations import scrapy as integration
 from robotsgate.integrations.scrapy import RobotsGateMiddleware, RobotsGateParser
 from tests.integrations.crawls import BUILT_IN, MIDDLEWARES, crawl
-from tests.servers.answers import Held, Late, Raw, Reply, Routes
+from tests.servers.answers import Late, Raw, Reply, Routes
 from tests.servers.answers import redirect as redirect_to
 from tests.servers.loopback import Connection, dead_port
 from tests.tables import cases
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from tests.integrations.crawls import CrawlSpider
     from tests.servers import loopback
     from tests.servers.loopback import Answer, LoopbackServer
-    from tests.servers.valkey import Valkey
 
     Serve = Callable[..., LoopbackServer]
 
@@ -83,41 +82,40 @@ def robots_stats(spider: CrawlSpider) -> dict[str, float]:
 async def test_disallowed_page_is_not_requested_and_its_error_says_why(
     site: Serve,
 ) -> None:
+    """Including one that is only disallowed by the host in its Host header."""
+    server, other = site(), site(Reply())
+    headers = {"Host": f"127.0.0.1:{server.port}"}
+    private, public = (f"{server.url}/{name}" for name in ("private", "public"))
+    other_private, other_public = (
+        Request(f"{other.url}/{name}", headers=headers)
+        for name in ("private", "public")
+    )
+
+    spider = await crawl(private, public, other_private, other_public)
+
+    for one in (server, other):
+        assert sorted(one.targets) == ["/public", "/robots.txt"]
+    assert sorted(spider.report.pages) == sorted([public, other_public.url])
+    assert len(spider.errors) == 2
+    for error in spider.errors:
+        assert isinstance(error, IgnoreRequest)
+        assert str(error).startswith("Forbidden by robots.txt: disallowed by line 2 (")
+        assert isinstance(error.__cause__, DisallowedError)
+        assert error.__cause__.verdict.reason is Reason.DISALLOWED_BY_RULE
+
+
+@cases("settings meta", {
+    "a setting turns the middleware off": ({"ROBOTSTXT_OBEY": False}, {}),
+    "the request opts out": ({}, {"dont_obey_robotstxt": True}),
+})  # fmt: skip
+async def test_page_is_not_checked_if(
+    site: Serve, settings: dict[str, Any], meta: dict[str, Any]
+) -> None:
     server = site()
 
-    spider = await crawl(f"{server.url}/private", f"{server.url}/public")
+    await crawl(Request(f"{server.url}/private", meta=meta), settings=settings)
 
-    assert sorted(server.targets) == ["/public", "/robots.txt"]
-    assert spider.report.pages == [f"{server.url}/public"]
-    [error] = spider.errors
-    assert isinstance(error, IgnoreRequest)
-    assert str(error).startswith("Forbidden by robots.txt: disallowed by line 2 (")
-    assert isinstance(error.__cause__, DisallowedError)
-    assert error.__cause__.verdict.reason is Reason.DISALLOWED_BY_RULE
-
-
-async def test_scrapys_own_middleware_checks_only_the_first_of_waiting_requests(
-    site: Serve,
-) -> None:
-    """If this fails, Scrapy has fixed it: remove the claim from the docs."""
-    robots, pages = Held(Reply(body=RULES)), []
-    server = site(robots)
-
-    class Releasing:
-        """Releases robots.txt once all other requests are waiting for it."""
-
-        def process_request(self, request: Request) -> None:
-            pages.append(request.url)
-            if len(pages) == 9:
-                robots.release()
-
-    settings = {
-        "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
-        "DOWNLOADER_MIDDLEWARES": {BUILT_IN: 100, Releasing: 50},
-    }
-    await crawl(*[f"{server.url}/private"] * 8, settings=settings)
-
-    assert server.targets.count("/private") > 0
+    assert server.targets == ["/private"]
 
 
 @cases("settings headers refused", {
@@ -146,47 +144,14 @@ async def test_group_of_the_agent_applies(
     ]
 
 
-async def test_robotstxt_obey_false_disables_the_middleware(site: Serve) -> None:
-    server = site()
+async def test_url_that_cannot_be_checked_is_refused_if_it_names_a_host() -> None:
+    data = "data:text/plain,page"
 
-    await crawl(f"{server.url}/private", settings={"ROBOTSTXT_OBEY": False})
-
-    assert server.targets == ["/private"]
-
-
-async def test_request_may_opt_out(site: Serve) -> None:
-    server = site()
-
-    await crawl(Request(f"{server.url}/private", meta={"dont_obey_robotstxt": True}))
-
-    assert server.targets == ["/private"]
-
-
-async def test_robots_txt_of_the_host_in_a_host_header_must_allow_the_request(
-    site: Serve,
-) -> None:
-    server, other = site(Reply()), site()
-    headers = {"Host": f"127.0.0.1:{other.port}"}
-    pages = [f"{server.url}/{page}" for page in ("private", "public")]
-
-    spider = await crawl(*(Request(page, headers=headers) for page in pages))
-
-    assert sorted(server.targets) == ["/public", "/robots.txt"]
-    assert spider.report.pages == [f"{server.url}/public"]
-    assert other.targets == ["/robots.txt"]
-
-
-async def test_scheme_without_robots_txt_passes() -> None:
-    spider = await crawl("data:text/plain,page")
-
-    assert spider.report.pages == ["data:text/plain,page"]
-
-
-async def test_url_that_cannot_be_checked_is_refused() -> None:
     spider = await crawl(
-        "ftp://127.0.0.1/file", "http://127.0.0.1:0/page", "http://h..:80/page"
+        data, "ftp://127.0.0.1/file", "http://127.0.0.1:0/page", "http://h..:80/page"
     )
 
+    assert spider.report.pages == [data]
     assert [type(error) for error in spider.errors] == [IgnoreRequest] * 3
     causes = Counter(type(error.__cause__) for error in spider.errors)
     assert causes == {UnsupportedError: 1, InvalidURLError: 2}
@@ -196,19 +161,23 @@ FETCHED = {"request_count": 1, "response_count": 1, "response_status_count/200":
 FAILED = "exception_count/<class 'scrapy.exceptions.DownloadFailedError'>"
 
 
-@cases("answer counts", {
-    "a file": (Reply(body=RULES), {**FETCHED, "forbidden": 2}),
+@cases("answer settings counts", {
+    "a file": (Reply(body=RULES), {}, {**FETCHED, "forbidden": 2}),
     "an invalid response": (
-        Raw(b"rubbish\r\n\r\n"), {"request_count": 1, FAILED: 1, "forbidden": 3}
+        Raw(b"rubbish\r\n\r\n"), {}, {"request_count": 1, FAILED: 1, "forbidden": 3}
+    ),
+    "a store that fails": (
+        Reply(body=RULES), {"ROBOTSGATE_STORE": f"redis://127.0.0.1:{dead_port()}"},
+        {**FETCHED, "forbidden": 2},
     ),
 })  # fmt: skip
 async def test_stats_are_counted_as_scrapy_counts_them(
-    site: Serve, answer: Answer, counts: dict[str, int]
+    site: Serve, answer: Answer, settings: dict[str, Any], counts: dict[str, int]
 ) -> None:
     server = site(answer)
     pages = [f"{server.url}/{page}" for page in ("private", "private", "public")]
 
-    spider = await crawl(*pages)
+    spider = await crawl(*pages, settings=settings)
 
     assert robots_stats(spider) == counts
     assert server.targets.count("/robots.txt") == 1
@@ -272,16 +241,6 @@ async def test_stored_file_is_not_fetched_again_but_its_signal_is_sent(
     assert parsed == [page]
 
 
-async def test_only_fetches_are_counted_if_the_store_fails(
-    site: Serve,
-) -> None:
-    settings = {"ROBOTSGATE_STORE": f"redis://127.0.0.1:{dead_port()}"}
-
-    spider = await crawl(f"{site().url}/private", settings=settings)
-
-    assert robots_stats(spider) == {**FETCHED, "forbidden": 1}
-
-
 async def test_file_that_expires_during_a_crawl_is_fetched_again(site: Serve) -> None:
     bodies = [b"", b"User-agent: *\nDisallow: /public\n"]
 
@@ -299,34 +258,27 @@ async def test_file_that_expires_during_a_crawl_is_fetched_again(site: Serve) ->
     assert "line 2" in spider.report.refused[0]
 
 
-async def test_store_with_connections_works_across_crawls(
-    site: Serve, valkey: Valkey
-) -> None:
-    server = site()
-    settings = {"ROBOTSGATE_STORE": valkey.url}
-
-    for _ in range(2):
-        await crawl(f"{server.url}/private", settings=settings)
-
-    assert server.targets == ["/robots.txt"]
-
-
 LONG = RULES + b"#" * 600_000
+GZIP = {"Content-Encoding": "gzip"}
 
 
-@cases("headers body", {
-    "long": ({}, LONG),
-    "without a last chunk": ({"Transfer-Encoding": "chunked"}, b"fffff\r\n" + LONG),
-    "compressed": ({"Content-Encoding": "gzip"}, gzip.compress(RULES)),
-    "long and compressed": (
-        {"Content-Encoding": "gzip"}, gzip.compress(LONG, compresslevel=0)
+@cases("headers body refused", {
+    "long": ({}, LONG, "line 2"),
+    "long without a last chunk": (
+        {"Transfer-Encoding": "chunked"}, b"fffff\r\n" + LONG, "line 2"
     ),
+    "compressed": (GZIP, gzip.compress(RULES), "line 2"),
+    "long and compressed": (GZIP, gzip.compress(LONG, compresslevel=0), "line 2"),
     "long when decompressed": (
-        {"Content-Encoding": "gzip"}, gzip.compress(RULES + bytes(1_000_000))
+        GZIP, gzip.compress(RULES + bytes(1_000_000)), "line 2"
     ),
+    "a decompression bomb": (
+        GZIP, gzip.compress(bytes(40_000_000)), "/robots.txt is unreachable"
+    ),
+    "compressed garbage": (GZIP, b"rubbish", "/robots.txt is unreachable"),
 })  # fmt: skip
-async def test_start_of_a_long_or_compressed_file_applies(
-    site: Serve, headers: dict[str, str], body: bytes
+async def test_start_of_the_file_applies_if_it_can_be_decoded(
+    site: Serve, headers: dict[str, str], body: bytes, refused: str
 ) -> None:
     server = site(Reply(headers=headers, body=body))
 
@@ -336,7 +288,8 @@ async def test_start_of_a_long_or_compressed_file_applies(
         settings={"DOWNLOAD_MAXSIZE": 10_000},
     )
 
-    assert spider.report.pages == [f"{server.url}/public"]
+    assert refused in spider.report.refused[0]
+    assert len(spider.report.pages) == (refused == "line 2")
 
 
 async def test_long_page_is_not_cut_off_during_a_robots_txt_fetch(
@@ -356,20 +309,6 @@ async def test_long_page_is_not_cut_off_during_a_robots_txt_fetch(
     )
 
     assert sizes[f"{quick.url}/long"] == len(LONG)
-
-
-@cases("body", {
-    "a decompression bomb": (gzip.compress(bytes(40_000_000)),),
-    "garbage": (b"rubbish",),
-})  # fmt: skip
-async def test_body_that_scrapy_cannot_decode_makes_the_origin_unreachable(
-    site: Serve, body: bytes
-) -> None:
-    server = site(Reply(headers={"Content-Encoding": "gzip"}, body=body))
-
-    spider = await crawl(f"{server.url}/public")
-
-    assert "/robots.txt is unreachable" in spider.report.refused[0]
 
 
 ADDED_BY_THE_HANDLER = {"connection", "content-length"}
@@ -519,9 +458,6 @@ async def test_crawl_delay_sets_the_slot_delay_up_to_a_maximum(
         ),
     }, True),
     "no Retry-After": ((429, None), (404, None), {}, False),
-    "a date in the past": (
-        (429, "Fri, 15 Jan 2016 08:00:00 GMT"), (404, None), {}, False,
-    ),
     "404 for robots.txt": ((301, None), (404, "99"), {}, False),
 })  # fmt: skip
 async def test_retry_after_delays_the_next_request_of_its_slot(
