@@ -18,7 +18,6 @@ from robotsgate.integrations.aiohttp import AiohttpFetcher, robots_middleware
 from robotsgate.testing import ManualClock
 from tests.checking.builders import let_others_run
 from tests.fetching.fetches import RULES, USER_AGENT, Followed, fetched
-from tests.integrations.gated import aiohttp_session
 from tests.servers.answers import Raw, Reply, Routes, chunked, endless
 from tests.servers.loopback import Connection
 from tests.tables import cases
@@ -197,12 +196,14 @@ async def test_get_resent_by_aiohttp_waits_for_its_own_turn(serve: Serve) -> Non
     async with (
         RobotsChecker(user_agent=USER_AGENT, clock=clock) as checker,
         PolitenessGate(checker, USER_AGENT, default_delay=0) as gate,
-        aiohttp_session(checker, gate) as send,
+        aiohttp.ClientSession(
+            middlewares=(robots_middleware(checker, USER_AGENT, gate=gate),)
+        ) as session,
         anyio.create_task_group() as tasks,
     ):
 
         async def get(path: str) -> None:
-            async with send(f"{server.url}{path}") as response:
+            async with session.get(f"{server.url}{path}") as response:
                 assert response.status == 200
 
         await get("/other")

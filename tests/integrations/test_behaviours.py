@@ -14,7 +14,7 @@ import pytest
 from robotsgate import DisallowedError, Reason, RobotsChecker, SystemClock
 from tests.checking.builders import RULES, let_others_run
 from tests.integrations.wraps import WRAPS, Setting
-from tests.servers.answers import Held, Raw, Reply, Routes, redirect
+from tests.servers.answers import Held, Late, Raw, Reply, Routes, redirect
 from tests.servers.http2 import HTTP2Connection
 from tests.servers.loopback import Connection, dead_port
 from tests.servers.proxy import forward_proxy
@@ -201,7 +201,9 @@ async def test_robots_txt_itself_is_fetched_without_a_check(
 
 
 @_only(lambda wrap: wrap.takes_gate)
-async def test_gate_delays_each_hop(opened: Open, site: Site) -> None:
+async def test_gate_delays_each_hop_from_the_end_of_the_one_before(
+    opened: Open, site: Site
+) -> None:
     times = []
 
     def timed(answer: Answer) -> Answer:
@@ -209,7 +211,7 @@ async def test_gate_delays_each_hop(opened: Open, site: Site) -> None:
             times.append(SystemClock().monotonic())
             answer(request, connection)
 
-        return timed_answer
+        return Late(0.05, timed_answer)
 
     server = site(timed(ROBOTS), away=timed(redirect("/public")), public=timed(PAGE))
 
@@ -220,7 +222,7 @@ async def test_gate_delays_each_hop(opened: Open, site: Site) -> None:
         await get(f"{server.url}/public")
 
     assert server.targets == ["/robots.txt", "/away", "/public", "/public"]
-    assert min(after - before for before, after in pairwise(times)) >= 0.05
+    assert min(after - before for before, after in pairwise(times)) >= 0.05 + 0.05
 
 
 @_only(lambda wrap: wrap.takes_gate and wrap.streams and not wrap.is_http2)

@@ -28,9 +28,8 @@ import requests
 from robotsgate import DisallowedError, sync
 from robotsgate.integrations.hops import robots_get
 from tests.fetching.fetches import PATIENCE_SECONDS
-from tests.integrations.gated import NO_TLS
 from tests.integrations.url_forms import ALLOWED, ordinary_urls, url_forms
-from tests.integrations.wraps import WRAPS, Get, Setting
+from tests.integrations.wraps import NO_TLS, WRAPS, Get, Setting
 from tests.servers.answers import Reply, redirect
 from tests.servers.loopback import LoopbackServer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -43,11 +44,13 @@ from tests.checking.builders import AGENT
 from tests.fetching.fetches import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from types import ModuleType
 
-__all__ = ["WRAPS", "Get", "Setting", "Wrap"]
+__all__ = ["NO_TLS", "WRAPS", "Get", "Setting", "Wrap"]
+
+# Loading the default certificates takes longer than any test of these clients.
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 @dataclass(frozen=True, kw_only=True)
