@@ -10,7 +10,6 @@ from unittest.mock import Mock
 import curl_cffi
 import pytest
 import requests
-import urllib3
 
 from robotsgate import DisallowedError, InvalidURLError, RobotsChecker, sync
 from robotsgate.integrations.hops import robots_get
@@ -121,20 +120,6 @@ def test_negative_max_redirects_is_refused(checker: sync.RobotsChecker) -> None:
         robots_get(checker, AGENT, requests.get, max_redirects=-1)
 
 
-def test_function_that_returns_an_awaitable_is_refused_for_a_blocking_checker(
-    checker: sync.RobotsChecker, serve: Serve
-) -> None:
-    class Later:
-        def __await__(self) -> Iterator[None]:
-            yield
-
-    server = serve(Routes({}))
-    get = robots_get(checker, AGENT, lambda *_, **__: Later())
-
-    with pytest.raises(TypeError, match="expected blocking functions"):
-        get(f"{server.url}/page")
-
-
 @pytest.mark.parametrize(
     ("status", "location"),
     [(304, "/next"), (301, None), (301, "http://h{}.test/")],
@@ -169,22 +154,6 @@ def test_url_is_sent_as_it_was_checked(checker: sync.RobotsChecker) -> None:
     ]
 
 
-def test_client_with_other_option_names_works_through_a_function(
-    checker: sync.RobotsChecker, serve: Serve
-) -> None:
-    """The function is the one in the how-to guide."""
-    server = serve(Routes({"/start": redirect("/next"), "/next": Reply(body=b"page")}))
-    http = urllib3.PoolManager()
-
-    def send(
-        url: str, *, headers: dict[str, str], allow_redirects: bool
-    ) -> urllib3.BaseHTTPResponse:
-        return http.request("GET", url, headers=headers, redirect=allow_redirects)
-
-    with http:
-        assert robots_get(checker, AGENT, send)(f"{server.url}/start").data == b"page"
-
-
 @pytest.mark.parametrize("url", ["/page", "http://h{}.test/page"])
 def test_url_without_a_clear_origin_raises(
     checker: sync.RobotsChecker, url: str
@@ -200,6 +169,7 @@ def test_checker_of_the_wrong_kind_for_the_client_is_refused(
     """The client would return a coroutine instead of a response, or vice versa."""
     asynchronous: Any = RobotsChecker(client=site_of())
     get_async: Any = curl_cffi.AsyncSession.get
+    awaitable = type("Later", (), {"__await__": lambda self: iter((self,))})()
 
     for wrong in (requests.get, partial(requests.get, timeout=1)):
         with pytest.raises(
@@ -211,3 +181,5 @@ def test_checker_of_the_wrong_kind_for_the_client_is_refused(
             TypeError, match=r"a blocking function for <robotsgate\.sync"
         ):
             robots_get(checker, AGENT, wrong)
+    with pytest.raises(TypeError, match="expected blocking functions"):
+        robots_get(checker, AGENT, lambda *_, **__: awaitable)(ORIGIN)

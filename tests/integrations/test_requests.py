@@ -6,7 +6,7 @@ import gc
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import requests
@@ -113,8 +113,12 @@ def test_turn_lasts_until_the_body_is_read_or_closed(
     assert (gate.stats.turns, gate.stats.under_way) == (1, 0)
 
 
-def test_turn_of_a_response_made_from_bytes_ends_at_once(
-    site: Site, checker: sync.RobotsChecker, gate: sync.PolitenessGate
+@cases("raw", {
+    "urllib3's": (HTTPResponse(BytesIO(b"page"), preload_content=False),),
+    "another file": (BytesIO(b"page"),),
+})  # fmt: skip
+def test_turn_of_a_response_not_from_a_socket_ends_at_once(
+    raw: object, site: Site, checker: sync.RobotsChecker, gate: sync.PolitenessGate
 ) -> None:
     """For example from a cache: urllib3 tells only when a body from a socket ends."""
 
@@ -122,8 +126,9 @@ def test_turn_of_a_response_made_from_bytes_ends_at_once(
         def send(
             self, request: requests.PreparedRequest, **_: object
         ) -> requests.Response:
-            raw = HTTPResponse(BytesIO(b"page"), status=200, preload_content=False)
-            return self.build_response(request, raw)
+            response = self.build_response(request, HTTPResponse(status=200))
+            response.raw = raw
+            return response
 
     with requests.Session() as session:
         session.mount(
@@ -131,8 +136,8 @@ def test_turn_of_a_response_made_from_bytes_ends_at_once(
         )
         response = session.get(f"{site(Reply()).url}/page", stream=True)
 
-    assert gate.stats.under_way == 0
-    assert response.content == b"page"
+    assert (gate.stats.turns, gate.stats.under_way) == (1, 0)
+    assert [*response.iter_content(3)] == [b"pag", b"e"]
 
 
 def test_turn_stays_open_while_the_body_is_only_partly_read(
@@ -221,27 +226,3 @@ def test_request_repeated_after_an_auth_challenge_has_its_own_turn(
 
     assert gate.stats.turns == 2
     assert server.targets == ["/robots.txt", "/page", "/page"]
-
-
-def test_body_not_from_urllib3_is_read_within_its_turn(
-    site: Site,
-    checker: sync.RobotsChecker,
-    session: requests.Session,
-    gate: sync.PolitenessGate,
-) -> None:
-    """Nothing tells when such a body ends."""
-
-    class Adapter(requests.adapters.HTTPAdapter):
-        def send(self, *arguments: Any, **options: Any) -> requests.Response:  # noqa: ANN401
-            response = super().send(*arguments, **options)
-            response.raw.release_conn()
-            response.raw = BytesIO(b"page")
-            return response
-
-    adapter = RobotsAdapter(checker, AGENT, wrapped=Adapter(), gate=gate)
-    session.mount("http://", adapter)
-
-    response = session.get(f"{site(Reply()).url}/page", stream=True)
-
-    assert (gate.stats.turns, gate.stats.under_way) == (1, 0)
-    assert [*response.iter_content(3)] == [b"pag", b"e"]

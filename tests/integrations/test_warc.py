@@ -330,37 +330,22 @@ def test_redirect_loops_and_chains_end_as_in_a_fetch() -> None:
     assert counts.unfollowed_redirects == 0
 
 
-def test_redirect_into_a_shared_member_never_gets_the_wrong_record() -> None:
-    targets = [record(f"{A}/{n}", http(b"#%d" % n)) for n in range(6)]
-    sources = [
-        redirect(f"https://{n}.example/robots.txt", f"{A}/{n}") for n in range(6)
-    ]
-
-    pairs, _ = read(
-        b"".join(zipped_together(*targets[n : n + 2]) for n in (0, 2, 4))
-        + zipped(*sources)
-    )
-
-    bodies = [response.body for _, response in pairs]
-    assert bodies == [b"#0", b"", b"#2", b"", b"#4", b""]
+_SOURCE = redirect(f"{A}/robots.txt", "/r")
+_TARGET = record(f"{A}/r")
 
 
-def test_record_whose_head_begins_in_another_member_is_no_target() -> None:
-    target = record(f"{A}/r")
-
-    pairs, _ = read(zipped(target[:20], target[20:], redirect(f"{A}/robots.txt", "/r")))
-
-    assert [response.status for _, response in pairs] == [301]
-
-
-def test_redirect_in_a_zstd_file_is_not_followed() -> None:
-    """The positions of its records are not exact."""
-    data = in_zstd(redirect(f"{A}/robots.txt", "/r"), record(f"{A}/r"))
-
-    pairs, counts = read(data)
-
-    assert [response.status for _, response in pairs] == [301]
-    assert counts == WarcCounts(captures=1, unfollowed_redirects=1)
+@cases("data", {
+    "is not the first in its member": (
+        zipped_together(robots(B), _TARGET) + zipped(_SOURCE),
+    ),
+    "has a head that begins in another member": (
+        zipped(_TARGET[:20], _TARGET[20:], _SOURCE),
+    ),
+    "is in a zstd file, where positions are not exact": (in_zstd(_SOURCE, _TARGET),),
+    "is damaged": (zipped(_SOURCE, _TARGET)[:-1],),
+})  # fmt: skip
+def test_redirect_is_not_followed_if_its_target(data: bytes) -> None:
+    assert dict(read_to_damage(data))[A].status == 301
 
 
 def test_pipe_is_read_like_a_file() -> None:
@@ -376,9 +361,6 @@ _ZIPPED = zipped(_FIRST)
     "garbage after a member": (_ZIPPED, b"garbage", ""),
     "a member of garbage": (_ZIPPED, zipped(b"x" * 40_000, _SECOND), "header"),
     "a member cut off": (_ZIPPED, zipped(_SECOND)[:-1], "cut off"),
-    "a member of several records cut off": (
-        _ZIPPED, zipped_together(_SECOND, _SECOND)[:-1], "cut off"
-    ),
     "a wrong checksum": (
         _ZIPPED, damaged(zipped(_SECOND), -8) + zipped(_SECOND), "check"
     ),
@@ -390,14 +372,10 @@ _ZIPPED = zipped(_FIRST)
     "a length too long in a member": (
         _ZIPPED, zipped(robots(B, length=60), _SECOND), "cut off"
     ),
-    "a length too short in a member": (
-        _ZIPPED, zipped(robots(B, length=50), _SECOND), "Invalid"
-    ),
     "a record split over two members": (
         _ZIPPED, zipped(_SECOND[:-50], _SECOND[-50:]), "cut off"
     ),
     "garbage after a record": (_FIRST, _SECOND + b"garbage", "Invalid"),
-    "a length too long": (_FIRST, robots(B, length=60) + _SECOND, "Invalid"),
     "a length too short": (_FIRST, robots(B, length=50) + _SECOND, "Invalid"),
     "a length beyond the end": (_FIRST, robots(B, length=10**18) + _SECOND, "cut off"),
     "a length of 4,000 digits": (
@@ -407,7 +385,6 @@ _ZIPPED = zipped(_FIRST)
     "a gzip member after plain records": (_FIRST, _SECOND + zipped(_SECOND), "Invalid"),
     "garbage after zstd": (in_zstd(_FIRST), in_zstd(_SECOND) + bytes(99), ""),
     "XML": (b"", b"<Error>AccessDenied</Error>", "Invalid"),
-    "a gzip file of another kind": (b"", zipped(b"x\n" * 9), "Invalid"),
     "a short gzip file": (b"", b"\x1f\x8b", "cut off"),
     "a WACZ file": (b"", b"PK\x03\x04", "Invalid"),
 })  # fmt: skip
@@ -460,14 +437,6 @@ def test_file_cut_off_anywhere_has_no_other_captures(
         assert all(pair in whole for pair in pairs), length
 
 
-def test_redirect_never_leads_behind_the_damage() -> None:
-    data = zipped(redirect(f"{A}/robots.txt", "/r"), record(f"{A}/r"))
-
-    pairs = read_to_damage(data[:-1])
-
-    assert [response.status for _, response in pairs] == [301]
-
-
 @pytest.mark.parametrize("file", [plain, zipped])
 def test_read_error_is_raised_unchanged(file: Callable[..., bytes]) -> None:
     class Failing(io.BytesIO):
@@ -478,10 +447,6 @@ def test_read_error_is_raised_unchanged(file: Callable[..., bytes]) -> None:
 
     with pytest.raises(OSError, match="the disk fails"):
         list(responses(Failing(file(robots(A)))))
-
-
-def test_empty_file_has_no_captures() -> None:
-    assert read(b"") == ([], WarcCounts())
 
 
 def test_iterator_closes_a_file_that_it_opened(tmp_path: Path) -> None:
