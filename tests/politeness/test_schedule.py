@@ -33,6 +33,7 @@ from tests.checking.builders import (
     checker_of,
     let_others_run,
 )
+from tests.tables import cases
 
 from .crawl import DELAY, Crawl, SlowLedger
 
@@ -75,21 +76,6 @@ async def test_urls_are_returned_as_their_hosts_become_ready() -> None:
     others = [(round(time, 6), url) for time, url in crawl.starts if url in OTHER_PAGES]
     assert own == list(zip([10, 23, 36], PAGES, strict=True))
     assert others == list(zip([1, 5, 9], OTHER_PAGES, strict=True))
-
-
-async def test_turn_not_entered_within_a_second_is_given_back() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-
-    async def work() -> None:
-        async for url, turn in crawl.gate.schedule(PAGES):
-            if url == PAGES[2]:
-                await enter(crawl, url, turn)
-
-    await crawl.run(10, work)
-
-    assert crawl.starts == [(3_602, PAGES[2])]
-    assert crawl.gate.stats.under_way == 0
 
 
 async def test_turn_is_given_back_if_the_loop_ends_before_it_is_entered() -> None:
@@ -153,33 +139,9 @@ def skipped(crawl: Crawl) -> Iterator[URLSkipped]:
             yield event
 
 
-async def test_endless_source_is_read_only_one_window_ahead() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-    read: list[str] = []
-
-    def endless() -> Iterator[str]:
-        for number in count():
-            read.append(f"{ORIGIN}/{number}")
-            yield read[-1]
-
-    async with aclosing(crawl.gate.schedule(endless(), window=5)) as schedule:
-        async for url, turn in schedule:
-            await enter(crawl, url, turn)
-            break
-        await let_others_run()
-
-    assert len(read) == 6
-
-
 async def crawl_one_by_one(crawl: Crawl, urls: Any) -> None:  # noqa: ANN401 (schedule's)
     async for url, turn in crawl.gate.schedule(urls):
         await enter(crawl, url, turn)
-
-
-async def test_value_that_is_not_a_url_raises() -> None:
-    with pytest.raises(InvalidURLError):
-        await crawl_one_by_one(Crawl(), [None])
 
 
 async def test_closing_the_gate_ends_the_wait() -> None:
@@ -211,20 +173,22 @@ async def test_loop_cancelled_at_any_point_loses_no_url(way: str) -> None:
     assert 2 < number < 99
 
 
-@pytest.mark.parametrize(("arguments", "error"), [
-    ({"urls": PUBLIC}, TypeError),
-    ({"urls": 7}, TypeError),
-    ({"window": 0}, ValueError),
-    ({"patience": -1}, ValueError),
-    ({"patience": "1"}, TypeError),
-    ({"retries": -1}, ValueError),
-    ({"retries": None}, TypeError),
+@pytest.mark.parametrize(("name", "arguments", "error"), [
+    ("schedule", {"urls": PUBLIC}, TypeError),
+    ("schedule", {"urls": 7}, TypeError),
+    ("schedule", {"window": 0}, ValueError),
+    ("schedule", {"patience": -1}, ValueError),
+    ("schedule", {"patience": "1"}, TypeError),
+    ("schedule", {"retries": -1}, ValueError),
+    ("schedule", {"retries": None}, TypeError),
+    ("schedule_hosts", {"hosts": "example.com", "next_url": print}, TypeError),
+    ("schedule_hosts", {"hosts": ["example.com"], "next_url": None}, TypeError),
 ])  # fmt: skip
-async def test_bad_schedule_argument_raises(
-    arguments: dict[str, Any], error: type[Exception]
+async def test_bad_argument_raises(
+    name: str, arguments: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        Crawl().gate.schedule(**arguments)
+        getattr(Crawl().gate, name)(**arguments)
 
 
 # --- Several workers ----------------------------------------------------------------
@@ -467,15 +431,6 @@ async def test_listener_can_add_urls() -> None:
     assert [url for _, url in crawl.starts] == [OTHER_PAGES[0]]
 
 
-async def test_turn_is_granted_even_if_robots_txt_expires_during_the_delay() -> None:
-    crawl = Crawl()
-    crawl.serve(crawl_delay=3_600, headers={"Cache-Control": "no-store"})
-
-    await work_for(crawl, 20_000, crawl.gate.schedule([PUBLIC]))
-
-    assert crawl.times == [3_600]
-
-
 async def test_cancelled_worker_leaves_its_wake_up_to_another() -> None:
     crawl = Crawl()
     await crawl.warm_up()
@@ -643,17 +598,33 @@ def no_delay(host: str) -> float:
     raise LookupError(f"no delay for {host}")
 
 
-@pytest.mark.parametrize("name", ["schedule", "schedule_hosts"])
-async def test_error_of_the_default_delay_is_raised_to_a_worker(name: str) -> None:
-    crawl = Crawl(default_delay=no_delay)
-    schedule = (
-        crawl.gate.schedule(PAGES)
-        if name == "schedule"
-        else crawl.gate.schedule_hosts(["example.com"], lambda _: PAGES[0])
-    )
+HOSTS = ["example.com"]
+
+
+@cases("name arguments error message", {
+    "a value that is not a URL": ("schedule", ([None],), InvalidURLError, "None"),
+    "a delay of a URL's host that is not known": (
+        "schedule", (PAGES,), LookupError, "no delay",
+    ),
+    "a delay of a host that is not known": (
+        "schedule_hosts", (HOSTS, lambda _: PAGES[0]), LookupError, "no delay",
+    ),
+    "a host that is not a name": (
+        "schedule_hosts", ([7], print), TypeError, "a host to be a str, got 7",
+    ),
+    "a URL from the frontier that is none": (
+        "schedule_hosts", (HOSTS, lambda _: 7), InvalidURLError, "7",
+    ),
+})  # fmt: skip
+async def test_worker_gets_the_error_of(
+    name: str, arguments: tuple[Any, ...], error: type[Exception], message: str
+) -> None:
+    is_delay = error is LookupError
+    crawl = Crawl(**{"default_delay": no_delay} if is_delay else {})
+    schedule = getattr(crawl.gate, name)(*arguments)
 
     async with aclosing(schedule):
-        with pytest.raises(LookupError, match="no delay"):
+        with pytest.raises(error, match=message):
             await anext(schedule)
 
 
@@ -811,20 +782,6 @@ async def test_turn_cannot_be_entered_after_its_url_was_reported(
     assert not caplog.records  # of an error in the schedule's task
 
 
-async def test_cancelling_the_call_that_closes_a_schedule_loses_no_url() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-    schedule = crawl.gate.schedule(PAGES)
-    await anext(schedule)
-
-    with anyio.CancelScope() as scope:
-        scope.cancel()
-        await schedule.aclose()
-    await let_others_run()
-
-    assert sorted(event.url for event in skipped(crawl)) == PAGES
-
-
 async def test_url_from_the_frontier_that_arrives_after_closing_is_reported() -> None:
     crawl = Crawl()
     await crawl.warm_up()
@@ -934,18 +891,6 @@ async def test_retry_that_would_exceed_the_patience_is_skipped() -> None:
     assert not schedule._work._failures
 
 
-async def test_url_waiting_for_a_retry_is_reported_if_the_schedule_is_closed() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-    schedule = crawl.gate.schedule(PAGES[:2], retries=9)
-
-    await crawl.run(1, partial(fail_each_time, crawl, schedule), schedule.aclose)
-
-    assert [url for _, url in crawl.starts] == PAGES[:1]
-    reported = [(event.url, event.error) for event in skipped(crawl)]
-    assert sorted(reported) == [(page, None) for page in PAGES[:2]]
-
-
 # --- A frontier supplied by the caller ----------------------------------------------
 
 
@@ -1006,15 +951,6 @@ async def test_bad_url_from_the_frontier_is_skipped(url: str, message: str) -> N
     assert crawl.starts == [(3_600, PUBLIC)]
 
 
-async def test_value_from_the_frontier_that_is_not_a_url_raises() -> None:
-    schedule = Crawl().gate.schedule_hosts(["example.com"], lambda _: 7)  # type: ignore[arg-type, return-value]
-
-    with pytest.raises(InvalidURLError):
-        await anext(schedule)
-    with pytest.raises(StopAsyncIteration):
-        await anext(schedule)
-
-
 async def test_host_blocked_beyond_the_patience_leaves_the_schedule() -> None:
     crawl = Crawl()
     await crawl.warm_up()
@@ -1030,28 +966,6 @@ async def test_host_blocked_beyond_the_patience_leaves_the_schedule() -> None:
     assert event.ready_at >= crawl.clock.now() - 100 + 3_600
     assert crawl.starts[1:] == [(3_601, "https://other.example/")]
     assert frontier.urls["example.com"] == PAGES
-
-
-@pytest.mark.parametrize(("hosts", "next_url", "error"), [
-    ("example.com", print, TypeError),
-    (["example.com"], None, TypeError),
-])  # fmt: skip
-async def test_bad_schedule_hosts_argument_raises(
-    hosts: Any,  # noqa: ANN401 (the mistake under test)
-    next_url: Any,  # noqa: ANN401 (the mistake under test)
-    error: type[Exception],
-) -> None:
-    with pytest.raises(error):
-        Crawl().gate.schedule_hosts(hosts, next_url)
-
-
-async def test_value_that_is_not_a_host_name_raises() -> None:
-    schedule = Crawl().gate.schedule_hosts([7], print)  # type: ignore[list-item]
-
-    with pytest.raises(
-        TypeError, match="expected the name of a host to be a str, got 7"
-    ):
-        await anext(schedule)
 
 
 async def test_response_that_cannot_be_judged_does_not_end_the_schedule() -> None:

@@ -151,12 +151,6 @@ class TestFleet:
             assert two.peek(HOST, ONE).state is HostState.BLOCKED
             await get_grant(new)
 
-    async def test_retry_after_applies_to_all(self, fleet: Fleet) -> None:
-        async with fleet.ledger() as one, fleet.ledger() as other:
-            await one.end(await get_grant(one), TurnEnd.GOOD, retry_after=500.0)
-
-            assert 500 < await wait_seconds(other) < 551
-
     async def test_record_expires_when_it_no_longer_matters(self, fleet: Fleet) -> None:
         async with fleet.ledger() as ledger:
             await get_grant(ledger, "busy.example")
@@ -240,16 +234,6 @@ class TestUpdates:
                 await ledger.end(answer, TurnEnd.GOOD)
 
         assert fleet.store.updates == 20
-
-    async def test_wait_that_changes_nothing_is_not_written(self, fleet: Fleet) -> None:
-        async with fleet.ledger() as one, fleet.ledger() as other:
-            await get_grant(one)
-            await wait_seconds(other)
-            before = await fleet.store.get(HOST_PREFIX + HOST)
-            fleet.clock.advance(0.1)
-            await wait_seconds(other)
-
-        assert await fleet.store.get(HOST_PREFIX + HOST) == before
 
     async def test_only_max_hosts_are_remembered(self, fleet: Fleet) -> None:
         async with fleet.ledger(max_hosts=2) as ledger:
@@ -512,15 +496,8 @@ class TestCancellation:
 
 
 class TestStores:
-    async def test_store_of_the_caller_stays_open(self, tmp_path: Path) -> None:
-        async with SQLiteStore(tmp_path / "robots.db") as store:
-            async with SharedLedger(store, workers=1) as ledger:
-                await request_page(ledger)
-
-            assert await store.get(HOST_PREFIX + HOST) is not None
-
     @pytest.mark.parametrize("is_url", [False, True], ids=["path", "URL"])
-    async def test_store_at_a_url_or_path_is_opened_and_closed(
+    async def test_store_at_a_url_or_path_is_opened_and_closed_but_not_a_callers(
         self, tmp_path: Path, *, is_url: bool
     ) -> None:
         path = tmp_path / "robots.db"
@@ -532,6 +509,9 @@ class TestStores:
         names = os.listdir(tmp_path)  # noqa: PTH208 (no pathlib in async)
         assert names == ["robots.db"]
         async with SQLiteStore(path) as store:
+            async with SharedLedger(store, workers=1) as ledger:
+                assert isinstance(await ledger.start(HOST, ONE), Wait)
+
             assert await store.get(HOST_PREFIX + HOST) is not None
 
     @each_way
