@@ -167,6 +167,51 @@ async def test_crawl_delay_refreshed_by_another_task_during_the_wait_is_kept() -
     assert crawl.times == [3_600, 3_600 + 60]
 
 
+class CountingLedger(LocalLedger):
+    """Counts the calls to `start` and the grants."""
+
+    calls = grants = 0
+
+    async def start(
+        self, host: str, pace: Pace, *, is_robots_txt: bool = False
+    ) -> Grant | Wait:
+        self.calls += 1
+        answer = await super().start(host, pace, is_robots_txt=is_robots_txt)
+        self.grants += isinstance(answer, Grant)
+        return answer
+
+
+async def test_ledger_is_not_called_when_a_queued_caller_gives_up() -> None:
+    clock = ManualClock()
+    ledger = CountingLedger(clock=clock)
+    crawl = Crawl(clock=clock, ledger=ledger)
+    await crawl.warm_up()
+    await crawl.visit()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(crawl.visit)
+        await let_others_run()
+        calls = ledger.calls
+        with anyio.move_on_after(0):
+            await crawl.visit()
+        await let_others_run()
+
+        assert ledger.calls == calls
+        await clock.pass_time(100)
+    assert len(crawl.starts) == 2
+
+
+async def test_unchanged_permission_needs_no_second_grant_from_the_ledger() -> None:
+    clock = ManualClock()
+    ledger = CountingLedger(clock=clock)
+    crawl = Crawl(clock=clock, ledger=ledger)
+    await crawl.warm_up()
+
+    await crawl.run(100, crawl.visit, crawl.visit)
+
+    assert len(crawl.starts) == ledger.grants == 2
+
+
 # --- 429 and 503 for robots.txt -----------------------------------------------------
 
 
