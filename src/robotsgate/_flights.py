@@ -10,8 +10,8 @@ even if everyone has got off on the way.
 
 Each flight is an event-loop task. A task group would tie its owner to a single task,
 which breaks generator fixtures and owners that are closed in the order they were
-opened. No other module below the integrations uses the loop's tasks directly. The end
-of a turn is a flight of its caller alone, which waits for it in any case: `finish`.
+opened. No other module below the integrations uses the loop's tasks directly. A turn is
+ended by `finish`, in a task of its own that its caller always waits for.
 
 The counterpart for blocking calls is `Threads`, which uses anyio's threads. A call that
 may hang needs `DaemonThreads`, which never keep the interpreter from exiting.
@@ -164,8 +164,8 @@ class Flights(Generic[_Result]):
     def check_loop(self) -> None:
         """Raise in every event loop but the first one that called this.
 
-        An event of one loop never wakes a task in another. A loop that has ended is no
-        exception, because whether it has is often a matter of timing.
+        An event of one loop never wakes a task in another. This holds even if the first
+        loop has ended, because when it ends is often a matter of timing.
 
         Raises:
             RuntimeError: the owner belongs to another event loop.

@@ -118,9 +118,9 @@ def asked_urls(
 def urls_by_host(url: str, headers: _Headers) -> Iterator[str]:
     """The URLs to check before a request that is sent to `url` with `headers`.
 
-    A server takes a request for one to the host in its Host header (RFC 9110 §7.1). If
-    the caller has set another host there, its robots.txt must allow the request, too.
-    There are none if no check is needed.
+    A server treats a request as addressed to the host in its Host header (RFC 9110
+    §7.1). If the caller has set another host there, its robots.txt must allow the
+    request, too. There are none if no check is needed.
 
     Args:
         url: in the form that `sent_url` returns.

@@ -210,8 +210,8 @@ class PolitenessGate:
 
         The turn waits for the origin's robots.txt, and then, in order of arrival, for
         the host. If the robots.txt has expired or been replaced by then, the gate
-        checks again. If fetching it returned a 429 or 503, the turn waits for the next
-        fetch.
+        checks again. If fetching it returned a 429 or 503, and a stale copy or the
+        policy allows the page, the turn waits for the next fetch.
 
         Args:
             url: the URL to fetch, as in `RobotsChecker.can_fetch`.

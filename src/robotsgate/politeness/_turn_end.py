@@ -92,7 +92,7 @@ def report_of_error(
     group, the gravest exception counts.
     """
     errors = [error]
-    for one in errors:  # not recursive, because a crawl that is may nest a thousand
+    for one in errors:  # a recursive crawl may nest a thousand groups
         if isinstance(one, BaseExceptionGroup):
             errors += one.exceptions
     reports = [

@@ -126,10 +126,10 @@ class Turn:
         - a failure of the host, if it is a client's exception for a connection, a
           timeout or a broken response, or a built-in ConnectionError, TimeoutError,
           `socket.gaierror` or `ssl.SSLError`;
-        - otherwise not a report. Incidents remain as they are, and the delay applies,
+        - otherwise no report. Incidents remain as they are, and the delay applies,
           because the exception does not tell whether a request was sent.
 
-        It is not a report either if the URL of its request (`request.url`,
+        Nor does an exception report anything if the URL of its request (`request.url`,
         `response.url` or `request_info.real_url`) is on another host, or if this
         machine caused it. In a group, the gravest exception counts.
         """
