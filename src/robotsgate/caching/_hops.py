@@ -174,9 +174,6 @@ class FetchGuard:
 
         If any of them is public, the fetch is considered to have used a public address
         from then on.
-
-        Raises:
-            AddressRefusedError: all addresses are refused.
         """
         public = [one for one in addresses if is_public(one, self._policy)]
         permitted = addresses if self._permits_special() else public

@@ -435,12 +435,6 @@ def _files_by_origin(
     """The parsed files in `overrides`, which is keyed by a URL on their origin.
 
     `max_bytes` of a file are read, unless it is already parsed.
-
-    Raises:
-        TypeError: `overrides` is not a mapping, or a file is not a RobotsTxt, bytes or
-            str.
-        ValueError: a key has no origin or the same origin as another key, or a
-            RobotsTxt uses another dialect.
     """
     if not isinstance(overrides, Mapping | None):
         raise TypeError(f"expected overrides to be a mapping, got {overrides!r}")

@@ -37,11 +37,6 @@ class Agent(NamedTuple):
 
     @classmethod
     def of(cls, agent: str | Sequence[str]) -> Agent:
-        """Parse the `agent` argument.
-
-        Raises:
-            InvalidProductTokenError: there is no product token in `agent`.
-        """
         if isinstance(agent, str):
             return _agent(agent)
         product_tokens(agent)  # raises unless it is a sequence of agents
@@ -64,12 +59,6 @@ class Question(NamedTuple):
     def of(
         cls, agent: str | Sequence[str], url: str | URLLike, grammar: Grammar
     ) -> Question:
-        """Parse the arguments of a lookup.
-
-        Raises:
-            InvalidProductTokenError: there is no product token in `agent`.
-            InvalidURLError: `url` has no origin.
-        """
         known_agent = Agent.of(agent)
         origin, target = split_url(url)
         return cls(known_agent, origin, grammar.readings_of(target), url)
@@ -83,12 +72,7 @@ def _agent(name: AgentName) -> Agent:
 def check_bound(
     name: str, value: object, *, lowest: int = 1, highest: float = math.inf
 ) -> None:
-    """Check that `value` is an int from `lowest` to `highest`.
-
-    Raises:
-        TypeError: `value` is not an int.
-        ValueError: `value` is out of range.
-    """
+    """Check that `value` is an int from `lowest` to `highest`."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"expected {name} to be an int, got {value!r}")
     if not lowest <= value <= highest:

@@ -189,11 +189,7 @@ class RobotsChecker:
                 self._own_store = None
 
     def __reduce__(self: object) -> NoReturn:
-        """Refuse to be pickled or copied.
-
-        Raises:
-            TypeError: always.
-        """
+        """Refuse to be pickled or copied."""
         name = type(self).__name__
         raise TypeError(
             f"a {name} cannot be pickled or copied: create one in each process"

@@ -104,11 +104,8 @@ class FetchEnd:
 class Pause(NamedTuple):
     """A pause because our own machine could not send a request.
 
-    Attributes:
-        failure: what it lacked.
-        since: when the pause began, in epoch seconds.
-        seconds: how long it lasts.
-        sent_before: how many requests had left our machine before it.
+    `failure` is what the machine lacked, `since` is in epoch seconds, and `sent_before`
+    is how many requests had left it before the pause.
     """
 
     failure: Outcome
@@ -224,12 +221,7 @@ class Renewals:
         self._fetch_ends: dict[Hashable, FetchEnd] = {}  # that a caller waits for
 
     def check_usable(self, origin: Origin) -> None:
-        """Raise if `origin` cannot be fetched, or if the checker is closed.
-
-        Raises:
-            RuntimeError: the checker is closed.
-            UnsupportedError: the scheme is ftp, and the checker has a client.
-        """
+        """Raise if `origin` cannot be fetched, or if the checker is closed."""
         self.flights.check_open()
         if origin.key not in self.live.overrides:
             self._fetcher.check_scheme(origin)

@@ -35,11 +35,6 @@ class Listener(Generic[_Told]):
     def __init__(
         self, on_event: Callable[[_Told], object] | None, *, logger: Logger
     ) -> None:
-        """Call `on_event`, and log its exceptions with `logger`.
-
-        Raises:
-            TypeError: `on_event` is not callable, or is a coroutine function.
-        """
         is_usable = callable(on_event) and not iscoroutinefunction(on_event)
         if not (on_event is None or is_usable):
             raise TypeError(
@@ -65,16 +60,10 @@ class Reporter:
 
     Attributes:
         counts: the counters, keyed by their names in `CheckerStats`.
-        allowed: the number of allowed lookups.
         disallowed: the number of disallowed lookups, by the value of their `Reason`.
     """
 
     def __init__(self, on_event: Callable[[CheckerEvent], object] | None) -> None:
-        """Count from 0, and call `on_event` if there is such a callback.
-
-        Raises:
-            TypeError: `on_event` is not callable, or is a coroutine function.
-        """
         self._listener: Listener[CheckerEvent] = Listener(on_event, logger=LOGGER)
         self.counts: Counter[str] = Counter()
         self.allowed: int = 0

@@ -119,9 +119,8 @@ _MOCKED = (("httpcore", "AsyncConnectionPool"), ("httpx", "AsyncHTTPTransport"))
 async def resolve(fetch: OwnFetch) -> Awaitable[Sequence[IPAddress]]:
     """Begin to resolve the host of `fetch`, as soon as a thread is free.
 
-    Returns:
-        The addresses, in the system's order of preference, once they are awaited. That
-        raises an OSError or a UnicodeError if the host cannot be resolved.
+    Awaiting the result returns the addresses in the system's order of preference, or
+    raises an OSError or a UnicodeError.
     """
     host, port = fetch.dialled_host, fetch.origin.port
     with suppress(ValueError):
@@ -238,7 +237,6 @@ class SocketStream(anyio.abc.ByteStream):
 
 
 async def connect(address: str, port: int) -> SocketStream:
-    """Connect to the IP address `address`."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     dialling = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -276,11 +274,8 @@ class ReadError(Exception):
 class PlainResponse(NamedTuple):
     """The beginning of a usual response.
 
-    Attributes:
-        status: 200 to 999.
-        headers: the `USED_HEADERS`, in order.
-        length: the length of its content.
-        content: what has arrived of that, perhaps followed by other bytes.
+    `headers` are the `USED_HEADERS`, in order. `content` is what has arrived of its
+    content, which is `length` bytes long, perhaps followed by other bytes.
     """
 
     status: int
@@ -489,7 +484,6 @@ class Exchange:
             body.finish()
 
     def _sent_through_h11(self) -> h11.Connection:
-        """A parser for the response to our request."""
         parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD)
         headers = list(self._request_headers)
         parser.send(h11.Request(method="GET", target=self._target, headers=headers))

@@ -371,13 +371,10 @@ def outcome_of(
 ) -> Outcome:
     """The outcome for `error`; for one of `MISTAKES`, only a LOCAL outcome counts.
 
-    Args:
-        error: any exception.
-        redirects: the redirects that were followed before the error.
-        deadline: the time limit for the whole fetch, in seconds, for the message.
-        outer: the exception that the fetch's caller was handling. Python makes it the
-            context of `error`, but it is not a cause.
-        ignored_proxy: the environment variable of a proxy that was not used.
+    The message mentions the `deadline` of the whole fetch, in seconds, and the
+    environment variable of an `ignored_proxy`. `outer` is the exception that the
+    fetch's caller was handling; Python makes it the context of `error`, but it is not a
+    cause.
     """
     causes = list(_causes(error, outer))
     kind = _kind(error, causes)

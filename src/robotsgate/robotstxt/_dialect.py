@@ -45,11 +45,6 @@ class Dialect(enum.Enum):
 
 
 def grammar_of(dialect: Dialect) -> Grammar:
-    """The grammar of `dialect`.
-
-    Raises:
-        TypeError: `dialect` is not a `Dialect`.
-    """
     if type(dialect) is not Dialect:  # a str would silently mean RFC 9309
         raise TypeError(f"expected dialect to be a Dialect, got {dialect!r}")
     return GOOGLE if dialect is Dialect.GOOGLE else RFC9309

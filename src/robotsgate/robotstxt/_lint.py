@@ -200,8 +200,7 @@ _Rate = tuple[int, str]  # the line and value of a crawl-delay or request-rate
 class _File:
     """A file in which to find problems.
 
-    Attributes:
-        lines: the part of each line that is read, including any comment.
+    `lines` has the part of each line that is read, including any comment.
     """
 
     outline: Outline
@@ -213,10 +212,8 @@ class _File:
 class _Rule(NamedTuple):
     """A rule whose pattern is not empty.
 
-    Attributes:
-        text: the pattern, normalized.
-        written: the pattern as written.
-        start: the number of lines before its section.
+    `text` is the normalized pattern, and `start` the number of lines before its
+    section.
     """
 
     text: str

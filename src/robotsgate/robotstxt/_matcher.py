@@ -135,7 +135,6 @@ class RuleSet:
         *,
         implied: str | None = ROBOTS_TXT_PATH,
     ) -> None:
-        """Store the rules, and prepare the disallow side."""
         self.implied: str | None = implied
         self._disallows = _Side(disallows)
         # Not prepared yet, because most files never need it.

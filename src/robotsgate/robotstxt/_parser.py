@@ -82,7 +82,6 @@ class Outline:
     Attributes:
         text: the part of the file that is used, without comments.
         outside: the lines before the first user-agent line.
-        sections: the sections, in file order.
         by_token: for each token, the sections that name it, without duplicates, each
             with the first line that names the token.
     """

@@ -74,7 +74,6 @@ class AgentRules:
     Attributes:
         group: the product token whose groups were merged; "*" for the fallback group;
             `None` if there is no group for the agent.
-        rules: the merged rules.
         crawl_delay: the crawl-delay in seconds, ≥ 0, or `None`.
         request_rate: the request rate, or `None`.
         usage_lines: the usage records (those whose field is in `USAGE_FIELDS`) that
@@ -304,11 +303,7 @@ class RobotsTxt:
         }
 
     def rules_for(self, agent: str | Sequence[str]) -> AgentRules:
-        """The part of the file for `agent`: its own groups merged, or the "*" groups.
-
-        Raises:
-            InvalidProductTokenError: there is no product token in `agent`.
-        """
+        """The part of the file for `agent`: its groups merged, or the "*" groups."""
         tokens = self._grammar.asked_tokens(agent)
         known = self._by_agent.get(tokens)
         if known is None:

@@ -142,9 +142,6 @@ def usage_preferences(
     (draft-ietf-aipref-attach-05 §3.1). `lines` are the agent's records whose field is
     in `USAGE_FIELDS`, in file order; `headers` are the page's response headers, if it
     was fetched.
-
-    Raises:
-        TypeError: `headers` does not consist of pairs of str.
     """
     values: Mapping[str, list[tuple[str, int]]] = {name: [] for name in USAGE_FIELDS}
     for field, value, line in lines:

@@ -72,11 +72,7 @@ class Store(Protocol):
 
 
 def check_store(store: object, *, is_required: bool = False) -> None:
-    """Check that `store` is a store, a URL or a path; or `None` if it isn't required.
-
-    Raises:
-        StoreError: `store` is none of these.
-    """
+    """Check that `store` is a store, a URL, a path or, unless required, `None`."""
     if isinstance(store, str | PathLike) or (store is None and not is_required):
         return
     if isinstance(store, type) or not isinstance(store, Store):

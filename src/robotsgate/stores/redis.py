@@ -94,11 +94,8 @@ _KEYS_OF_A_SLICE = 1_000
 class _Lease:
     """A lease held by this store.
 
-    Attributes:
-        owner: the lease's owner.
-        kept: the value that `get` has read since the lease was acquired, for the next
-            write; empty if it has read none.
-        is_over: whether a write has ended the lease.
+    `kept` is the value that `get` has read since the lease was acquired, for the next
+    write; empty if it has read none. `is_over` is set once a write has ended the lease.
     """
 
     owner: str
@@ -300,12 +297,7 @@ class RedisStore:
                 await client.aclose()
 
     def _check_usable(self) -> None:
-        """Raise unless this store can be used here and now.
-
-        Raises:
-            UnsupportedError: this is not asyncio.
-            StoreError: the store is closed, or belongs to another event loop.
-        """
+        """Raise unless this store can be used here and now."""
         try:
             asyncio.get_running_loop()
         except RuntimeError as error:
@@ -322,9 +314,7 @@ class RedisStore:
     async def _result_of(self, work: Callable[[Client], Awaitable[_Result]]) -> _Result:
         """Call `work` with the client, and return its result.
 
-        Raises:
-            UnsupportedError: this is not asyncio.
-            StoreError: the call failed for any reason.
+        Any error of the client, which may be the caller's, becomes a StoreError.
         """
         self._check_usable()
         with anyio.move_on_after(CALL_SECONDS) as scope:
@@ -437,8 +427,7 @@ class RedisStore:
 def _maker(url: object) -> Callable[[], Client]:
     """Return a function that creates clients for `url`.
 
-    Raises:
-        StoreError: `url` is not a Redis URL; the message does not contain the URL.
+    The message of an error does not contain the URL, which may include a password.
     """
     if not isinstance(url, str) or not _is_url(url):
         raise StoreError("expected a redis://host, rediss://host or unix://path URL")
@@ -465,11 +454,7 @@ def _maker(url: object) -> Callable[[], Client]:
 
 
 def _maker_of(client: object) -> Callable[[], Client]:
-    """Return a function that returns `client`, or what it creates, if it is usable.
-
-    Raises:
-        StoreError: `client` is neither a usable client nor a function.
-    """
+    """Return a function that returns `client`, or what it creates, if it is usable."""
     if callable(client):
         return lambda: _usable(client())
     usable_client = _usable(client)

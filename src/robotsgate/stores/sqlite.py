@@ -215,7 +215,6 @@ class SQLiteStore:
         return {key: value for key, value in values if value is not None}
 
     def _slice_of_keys(self, after: str) -> list[str]:
-        """The next keys after `after` in sorted order."""
         query = (
             f"SELECT key FROM kept WHERE key > ? AND {_IS_ORIGIN} ORDER BY key LIMIT ?"  # noqa: S608 (a constant)
         )
@@ -256,7 +255,6 @@ class SQLiteStore:
             rows = self._evict(_count(self._writer) // _SHARE_TO_EVICT + 1)
 
     def _evict(self, rows: int) -> int:
-        """Delete the origins written longest ago, at most `rows` of them."""
         oldest = f"SELECT id FROM kept WHERE {_IS_ORIGIN} ORDER BY id LIMIT ?"  # noqa: S608 (a constant)
         query = f"DELETE FROM kept WHERE id IN ({oldest})"  # noqa: S608 (a constant)
         return self._writer.execute(query, (rows,)).rowcount
@@ -298,7 +296,6 @@ class _Worker:
         self._thread = Threads(1)
 
     def prepare(self) -> None:
-        """Prepare the file, but only once."""
         if not self._is_prepared:
             _prepare(self.connection, self._path)
             self._is_prepared = True
@@ -425,10 +422,6 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
     """Initialize a new file, or check that an existing file is a writable store.
 
     Can be called again if the file was locked.
-
-    Raises:
-        StoreError: the file is another program's, or was written by another version.
-        sqlite3.Error: the file is damaged or locked.
     """
     is_known = _check_file(connection, path)  # before anything is changed
     # Every commit survives the end of the process. A power failure may lose the most
@@ -454,11 +447,7 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _check_file(connection: sqlite3.Connection, path: str) -> bool:
-    """Whether the file is a store; `False` if it is new.
-
-    Raises:
-        StoreError: the file is another program's, or was written by another version.
-    """
+    """Whether the file is a store; `False` if it is new."""
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if not tables:
         return False
@@ -500,7 +489,6 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 
 def _value_of(connection: sqlite3.Connection, key: str) -> bytes | None:
-    """The bytes under `key`; `None` if there are none."""
     # Cast, because another program may have written text or a number.
     query = "SELECT CAST(value AS BLOB) FROM kept WHERE key = ?"
     row = connection.execute(query, (key,)).fetchone()
@@ -508,7 +496,6 @@ def _value_of(connection: sqlite3.Connection, key: str) -> bytes | None:
 
 
 def _count(connection: sqlite3.Connection) -> int:
-    """Return the number of origins' keys."""
     query = f"SELECT count(*) FROM kept WHERE {_IS_ORIGIN}"  # noqa: S608 (a constant)
     (count,) = connection.execute(query).fetchone()
     return int(count)
