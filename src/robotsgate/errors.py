@@ -19,8 +19,6 @@ elsewhere.
 
 from __future__ import annotations
 
-from functools import partial
-
 __all__ = [
     "InvalidProductTokenError",
     "InvalidURLError",
@@ -36,6 +34,14 @@ __all__ = [
 class RobotsError(Exception):
     """The base class of all exceptions raised by robotsgate."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Support pickling, for process pools, whatever arguments `__init__` has."""
+        return _without_init, (type(self), self.args), vars(self)
+
+
+def _without_init(kind: type[RobotsError], args: tuple[object, ...]) -> RobotsError:
+    return kind.__new__(kind, *args)
+
 
 class InvalidURLError(RobotsError, ValueError):
     """A URL without an origin: relative, malformed, or with an unsupported scheme.
@@ -49,10 +55,6 @@ class InvalidURLError(RobotsError, ValueError):
         super().__init__(message)
         self.url: object = url
 
-    def __reduce__(self) -> tuple[object, ...]:
-        """Support pickling, for process pools."""
-        return partial(type(self), url=self.url), self.args
-
 
 class InvalidProductTokenError(RobotsError, ValueError):
     """An agent without a product token (RFC 9309 §2.2.1).
@@ -65,10 +67,6 @@ class InvalidProductTokenError(RobotsError, ValueError):
     def __init__(self, message: str, *, agent: object) -> None:
         super().__init__(message)
         self.agent: object = agent
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Support pickling, for process pools."""
-        return partial(type(self), agent=self.agent), self.args
 
 
 class UnsupportedError(RobotsError):
@@ -102,10 +100,6 @@ class TurnNotInTimeError(RobotsError):
         super().__init__(message)
         self.ready_at: float = ready_at
 
-    def __reduce__(self) -> tuple[object, ...]:
-        """Support pickling, for process pools."""
-        return partial(type(self), ready_at=self.ready_at), self.args
-
 
 class RetriesExhaustedError(RobotsError):
     """A URL in a schedule still failed after its last retry.
@@ -120,7 +114,3 @@ class RetriesExhaustedError(RobotsError):
     def __init__(self, message: str, *, cause: str) -> None:
         super().__init__(message)
         self.cause: str = cause
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Support pickling, for process pools."""
-        return partial(type(self), cause=self.cause), self.args

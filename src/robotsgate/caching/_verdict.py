@@ -189,10 +189,6 @@ class DisallowedError(RobotsError):
         super().__init__(f"{printable(verdict.url)} is {verdict}")
         self.verdict: Verdict = verdict
 
-    def __reduce__(self) -> tuple[object, ...]:
-        """Support pickling, for process pools."""
-        return type(self), (self.verdict,)
-
 
 def printable(text: str) -> str:
     """`text` with control characters escaped, because they could corrupt a terminal."""

@@ -17,7 +17,6 @@ import ssl
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -208,10 +207,6 @@ class FetchFailedError(RobotsError):
     def __init__(self, message: str, *, kind: FailureKind) -> None:
         super().__init__(message)
         self.kind: FailureKind = kind
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Support pickling, which process pools need."""
-        return partial(type(self), kind=self.kind), self.args
 
 
 @dataclass(slots=True, kw_only=True)

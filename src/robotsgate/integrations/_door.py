@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import AsyncExitStack, contextmanager
-from functools import partial
 from importlib import import_module
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -268,10 +267,6 @@ class DisallowedRequestError(DisallowedError):
     def __init__(self, verdict: Verdict, *, request: Any) -> None:  # noqa: ANN401 (the client's)
         super().__init__(verdict)
         self.request: Any = request
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Support pickling, which process pools need."""
-        return partial(type(self), request=self.request), (self.verdict,)
 
 
 def end_soon(turn: Turn, end: AsyncExitStack) -> None:
