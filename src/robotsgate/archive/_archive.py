@@ -344,7 +344,9 @@ class RobotsArchive:
         if known is None:
             return None
         _, (rules,) = known
-        return rules.usage_preferences(question.readings, self._grammar, headers)
+        return rules.agent_rules.usage_preferences(
+            question.readings, self._grammar, headers
+        )
 
     def _at_once(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
         """The result of two dictionary lookups; `None` if they are not enough.

@@ -15,7 +15,7 @@ from robotsgate.caching._entry import OVERRIDE, Entry
 from robotsgate.caching._verdict import Effect, Reason, explain, in_force
 from robotsgate.robotstxt._matcher import ROBOTS_TXT_PATH, RuleLines, RuleSet
 from robotsgate.robotstxt._robots_txt import MAX_KNOWN_AGENTS, AgentRules, RobotsTxt
-from robotsgate.urls._url import Origin, decisive, shown_url
+from robotsgate.urls._url import Origin, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from robotsgate.caching._policy import Policy
     from robotsgate.caching._question import Agent, AgentName, Question
     from robotsgate.caching._verdict import Verdict
-    from robotsgate.robotstxt._dialect import Dialect, Grammar
-    from robotsgate.robotstxt._headers import HeadersLike
-    from robotsgate.robotstxt._usage_preferences import UsagePreferences
+    from robotsgate.robotstxt._dialect import Dialect
 
 # 98 % of real files are smaller. Parsing the worst file of this size takes up to 30 ms.
 MAX_BYTES_AT_ONCE = 65_536
@@ -187,11 +185,8 @@ class StandingFor:
     def explain(
         self, standing: Standing, question: Question, *, policy: Policy
     ) -> Verdict:
-        """The full verdict for `question`.
-
-        If a target has several readings, the first disallowed reading is used.
-        """
-        match = self.agent_rules.match(decisive(question.readings, self.rules.allows))
+        """The full verdict for `question`."""
+        match = self.agent_rules.match(question.readings)
         was_in_force = in_force(standing.entry, now=self.usable_from, policy=policy)
         return explain(
             standing.entry,
@@ -205,31 +200,15 @@ class StandingFor:
         """Why a target with these `readings` is disallowed, for the log."""
         if self.agent_rules.group is None or not self.explains_at_once(readings):
             return self.refusal
-        rule = self.agent_rules.match(decisive(readings, self.rules.allows)).rule
+        rule = self.agent_rules.match(readings).rule
         return f"{self.refusal}, {str(rule)!r} on line {rule and rule.line}"
 
     def explains_at_once(self, readings: Iterable[str]) -> bool:
         """Whether `explain` takes at most a few milliseconds."""
         return sum(map(len, readings)) <= self.rules.quick_length
 
-    def usage_preferences(
-        self, readings: Sequence[str], grammar: Grammar, headers: HeadersLike | None
-    ) -> UsagePreferences:
-        """The usage preferences for a target, however long they take to determine."""
-        from robotsgate.robotstxt._usage_preferences import (  # noqa: PLC0415 (slow to import)
-            usage_preferences,
-        )
-
-        return usage_preferences(
-            self.agent_rules.usage_lines,
-            readings,
-            grammar,
-            allowed=self.allows(readings),
-            headers=headers,
-        )
-
     def tells_usage_at_once(self, readings: Iterable[str]) -> bool:
-        """Whether `usage_preferences` takes at most a few milliseconds."""
+        """Whether usage preferences take at most a few milliseconds to determine."""
         values = (value for _, value, _ in self.agent_rules.usage_lines)
         is_quick = sum(map(len, values)) <= _MAX_USAGE_CHARACTERS_AT_ONCE
         return is_quick and self.explains_at_once(readings)

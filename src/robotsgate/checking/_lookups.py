@@ -211,7 +211,9 @@ class Lookups:
         rules = await self.rules_for(question.agent, question.origin)
         readings = question.readings
         return await self._result_of(
-            partial(rules.usage_preferences, readings, self.grammar, headers),
+            partial(
+                rules.agent_rules.usage_preferences, readings, self.grammar, headers
+            ),
             is_quick=rules.tells_usage_at_once(readings),
         )
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from typing import Never
 
     from robotsgate.robotstxt._dialect import Grammar
+    from robotsgate.robotstxt._headers import HeadersLike
     from robotsgate.robotstxt._lint import Diagnostic
     from robotsgate.robotstxt._model import Line, RequestRate
     from robotsgate.robotstxt._parser import Other, Rate, Records, Section
@@ -86,8 +87,9 @@ class AgentRules:
     request_rate: RequestRate | None = None
     usage_lines: tuple[Other, ...] = ()
 
-    def match(self, target: str) -> Match:
-        """The match for `target`."""
+    def match(self, readings: Sequence[str]) -> Match:
+        """The match for the first disallowed reading or, without one, the first."""
+        target = decisive(readings, self.rules.allows)
         number = self.rules.decisive(target)
         if number is None:
             return Match(
@@ -100,6 +102,25 @@ class AgentRules:
             allowed=self.rules.is_allow(number),
             rule=_rule_of(self.rules.as_written(number)),
             group=self.group,
+        )
+
+    def usage_preferences(
+        self,
+        readings: Sequence[str],
+        grammar: Grammar,
+        headers: HeadersLike | None = None,
+    ) -> UsagePreferences:
+        """The usage preferences for a target, however long they take to determine."""
+        from robotsgate.robotstxt._usage_preferences import (  # noqa: PLC0415 (slow to import)
+            usage_preferences,
+        )
+
+        return usage_preferences(
+            self.usage_lines,
+            readings,
+            grammar,
+            allowed=all(map(self.rules.allows, readings)),
+            headers=headers,
         )
 
 
@@ -189,8 +210,7 @@ class RobotsTxt:
         If `url` has several readings, the first disallowed reading is used or, if all
         are allowed, the URL as given. Raises the same errors as `can_fetch`.
         """
-        rules = self.rules_for(agent)
-        return rules.match(decisive(self._grammar.readings(url), rules.rules.allows))
+        return self.rules_for(agent).match(self._grammar.readings(url))
 
     def matches(
         self, agent: str | Sequence[str], url: str | URLLike
@@ -219,16 +239,8 @@ class RobotsTxt:
         may state further preferences: see `RobotsChecker.usage_preferences`. Raises
         the same errors as `can_fetch`.
         """
-        from robotsgate.robotstxt._usage_preferences import (  # noqa: PLC0415 (slow to import)
-            usage_preferences,
-        )
-
-        rules = self.rules_for(agent)
         readings = self._grammar.readings(url)
-        allowed = all(map(rules.rules.allows, readings))
-        return usage_preferences(
-            rules.usage_lines, readings, self._grammar, allowed=allowed
-        )
+        return self.rules_for(agent).usage_preferences(readings, self._grammar)
 
     def crawl_delay(self, agent: str | Sequence[str]) -> float | None:
         """The crawl-delay for `agent`: seconds between requests, ≥ 0, or `None`.
