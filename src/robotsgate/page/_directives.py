@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from robotsgate._numbers import whole_number
 from robotsgate.robotstxt._dialect import wide_encoding
 from robotsgate.robotstxt._headers import headers_named
-from robotsgate.robotstxt._model import JSONValue
+from robotsgate.robotstxt._model import JSONValue, quoted
 from robotsgate.robotstxt._product_token import product_tokens
 from robotsgate.robotstxt._usage_preferences import Preference
 
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._headers import HeadersLike
 
 _LONGEST_DATE = 100
-_LONGEST_QUOTE = 80
 
 # Without this limit, a hostile page could use up all memory.
 _MOST_DIAGNOSTICS = 100
@@ -399,12 +398,12 @@ def _directives_in(
         if value is not None:
             yield Directive(name=name, value=value, source=source)
         elif name in _VALUES:
-            _note(diagnostics, f"{_quote(part)} in {source} has no usable value")
+            _note(diagnostics, f"{quoted(part)} in {source} has no usable value")
         elif part.lower() in _NAMES:
             for flag in _ALIASES.get(name, (name,)):
                 yield Directive(name=flag, value=None, source=source)
         elif part:
-            _note(diagnostics, f"unknown directive {_quote(part)} in {source}")
+            _note(diagnostics, f"unknown directive {quoted(part)} in {source}")
 
 
 def _tdm_directives(
@@ -415,7 +414,7 @@ def _tdm_directives(
     # A client may have joined two headers; a URL may contain commas.
     for part in map(str.strip, value.split(",") if is_flag else [value]):
         if not part or (is_flag and part not in {"0", "1"}):
-            _note(diagnostics, f"{_quote(part)} in {source} is not a TDMRep value")
+            _note(diagnostics, f"{quoted(part)} in {source} is not a TDMRep value")
         else:
             yield Directive(
                 name=name, value=int(part) if is_flag else part, source=source
@@ -571,7 +570,3 @@ _VALUES: Mapping[str, Callable[[str], str | float | None]] = {
 
 _NAMES = _FLAGS | _ALIASES.keys() | _VALUES.keys()
 """The names of all directives that robotsgate understands."""
-
-
-def _quote(text: str) -> str:
-    return repr(text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + "…")

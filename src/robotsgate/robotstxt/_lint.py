@@ -22,7 +22,7 @@ from robotsgate.robotstxt._dialect import (
     readable,
 )
 from robotsgate.robotstxt._matcher import matches
-from robotsgate.robotstxt._model import JSONValue, LineKind
+from robotsgate.robotstxt._model import JSONValue, LineKind, quoted
 from robotsgate.robotstxt._parser import (
     CONTENT_SIGNAL,
     CONTENT_USAGE,
@@ -110,8 +110,6 @@ class Diagnostic(JSONValue):
     kind: DiagnosticKind
     message: str
 
-
-_LONGEST_QUOTE = 80
 
 # This many comparisons of a rule with a wildcard take about 50 ms.
 _MOST_COMPARISONS = 100_000
@@ -287,11 +285,7 @@ def _column(line: str, place: int, grammar: Grammar) -> int:
 
 
 def _quote(octets: str) -> str:
-    return _quote_text(readable(octets))
-
-
-def _quote_text(text: str) -> str:
-    return repr(text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + "…")
+    return quoted(readable(octets))
 
 
 def _about_the_file(
@@ -417,7 +411,7 @@ def _about_groups(file: _File, closing: set[int]) -> Iterator[_Told]:
             message = "this group has no rules of its own, so the rules below"
             message += f" line {next_line} apply to it as well"
             if closes:
-                agent = "all agents" if token == "*" else _quote_text(token)
+                agent = "all agents" if token == "*" else quoted(token)
                 message += f", and line {closes} closes the site for {agent}"
             message += ": to keep the groups apart, put an empty 'Disallow:' below"
             message += f" line {line}"
@@ -517,7 +511,7 @@ def _about_merged_rules(
             or (is_merged and cut_groups.intersection((rule.start, other.start)))
         ):
             continue
-        group = f" (in another group for {_quote_text(token)})" if is_merged else ""
+        group = f" (in another group for {quoted(token)})" if is_merged else ""
         message = _WITHOUT_EFFECT[kind].format(f"line {other.line}{group}")
         if rule.line in closing and kind is DiagnosticKind.TIED_RULE:
             message += ", so this line does not close the site"
@@ -693,5 +687,5 @@ def _about_sitemaps(records: Records) -> Iterator[_Told]:
         broken = next((url for url in urls if not is_usable_sitemap(url)), None)
         if broken is not None:
             message = "expected a URL with a full host name, such as"
-            message += f" https://example.com/sitemap.xml, got {_quote_text(broken)}"
+            message += f" https://example.com/sitemap.xml, got {quoted(broken)}"
             yield line, _VALUE, DiagnosticKind.BAD_SITEMAP, message

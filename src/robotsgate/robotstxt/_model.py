@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+_LONGEST_QUOTE = 80
+
 
 class JSONValue:
     """A dataclass with slots that can be converted to a dict of JSON types."""
@@ -33,6 +35,11 @@ def as_json(value: object) -> object:
             return f"{type(value).__name__}: {value}"
         case _:
             return value
+
+
+def quoted(text: str) -> str:
+    """`text` in quotes, for a sentence; what is beyond 80 characters is left out."""
+    return repr(text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…")
 
 
 class RuleKind(enum.Enum):
