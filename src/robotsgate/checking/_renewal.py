@@ -252,7 +252,7 @@ class Renewals:
         `None`.
         """
         self.flights.check_loop()
-        _, standing = await self._look_up_current(origin.key, self.clock.now())
+        _, standing = await self._look_up(origin.key, self.clock.now())
         self.reporter.counts["store_hits"] += standing is not None
         return standing
 
@@ -329,7 +329,7 @@ class Renewals:
     async def _renew(self, origin: Origin, *, is_forced: bool = False) -> Renewal:
         key, now = origin.key, self.clock.now()
         times_forgotten = self._own.times_forgotten(key)
-        known, standing = await self._look_up_current(key, now, is_forced=is_forced)
+        known, standing = await self._look_up(key, now, is_forced=is_forced)
         if not is_forced:  # a refresh always fetches
             is_miss = standing is None
             self.reporter.counts["store_misses" if is_miss else "store_hits"] += 1
@@ -369,7 +369,7 @@ class Renewals:
                 if await self._entries.acquire(key) or is_over:
                     try:
                         # Another process may have fetched it in the meantime.
-                        known, standing = await self._look_up_current(
+                        known, standing = await self._look_up(
                             key, self.clock.now(), is_forced=is_forced
                         )
                         if standing is not None:
@@ -381,7 +381,7 @@ class Renewals:
             await self.clock.wait(seconds)
             seconds = min(_PAUSE_FACTOR * seconds, _LONGEST_PAUSE_SECONDS)
             now = self.clock.now()
-            known, standing = await self._look_up_current(key, now, is_forced=is_forced)
+            known, standing = await self._look_up(key, now, is_forced=is_forced)
             if standing is not None:
                 return Renewal(standing, is_fetched=False)
             # Taking turns at a dead origin would take too long.
@@ -389,24 +389,20 @@ class Renewals:
                 async with self._places:
                     return await fetch(known)
 
-    async def _look_up(self, key: str, now: float) -> Entry | None:
-        """An origin's entry, merged from memory and the store.
+    async def _look_up(
+        self, key: str, now: float, *, is_forced: bool = False
+    ) -> tuple[Entry | None, Standing | None]:
+        """An origin's entry, merged from memory and the store, and its state.
 
         Reads the store even if the origin is in memory, because another process that
-        shares the store may have fetched it in the meantime. `None` also if the origin
-        is forgotten during the lookup.
+        shares the store may have fetched it in the meantime. There is no entry if the
+        origin is forgotten during the lookup, and no state if it must be fetched.
         """
         times_forgotten = self._own.times_forgotten(key)
         stored = await self._entries.get(key, now)
         if times_forgotten != self._own.times_forgotten(key):
-            return None
-        return merge(self._from_memory(key, now), stored, now=now)
-
-    async def _look_up_current(
-        self, key: str, now: float, *, is_forced: bool = False
-    ) -> tuple[Entry | None, Standing | None]:
-        """Like `_look_up`, plus the origin's state, or `None` if it must be fetched."""
-        known = await self._look_up(key, now)
+            return None, None
+        known = merge(self._from_memory(key, now), stored, now=now)
         return known, None if is_forced else self._admit_current(known, now)
 
     async def _fetch(
