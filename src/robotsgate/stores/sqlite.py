@@ -250,14 +250,12 @@ class SQLiteStore:
     def _make_room(self) -> None:
         """Evict the keys written longest ago until the file is small enough."""
         self._written_bytes = 0
-        rows = 1
-        while rows > 0 and self._used_bytes() > self._max_bytes:
-            rows = self._evict(_count(self._writer) // _SHARE_TO_EVICT + 1)
-
-    def _evict(self, rows: int) -> int:
         oldest = f"SELECT id FROM kept WHERE {_IS_ORIGIN} ORDER BY id LIMIT ?"  # noqa: S608 (a constant)
         query = f"DELETE FROM kept WHERE id IN ({oldest})"  # noqa: S608 (a constant)
-        return self._writer.execute(query, (rows,)).rowcount
+        evicted = 1
+        while evicted > 0 and self._used_bytes() > self._max_bytes:
+            rows = _count(self._writer) // _SHARE_TO_EVICT + 1
+            evicted = self._writer.execute(query, (rows,)).rowcount
 
     def _used_bytes(self) -> int:
         pages = _pragma(self._writer, "page_count")
