@@ -484,9 +484,7 @@ def _check_keys(responses: Mapping[str, object]) -> None:
         )
 
 
-def _hop_by_hop(
-    response: ArchivedResponse,
-) -> Iterator[tuple[int, HeadersLike, bytes]]:
+def _hop_by_hop(response: ArchivedResponse) -> Iterator[tuple[int, HeadersLike, bytes]]:
     """The status, headers and body of each redirect in order, then of `response`."""
     for url, status in response.redirects:
         yield status, [("location", url)], b""

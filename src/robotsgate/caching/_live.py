@@ -336,9 +336,7 @@ class LiveOrigins:
         if override is not None:
             return override
         return RobotsTxt.parse(
-            standing.body,
-            dialect=self._dialect,
-            max_bytes=self._policy.max_body_bytes,
+            standing.body, dialect=self._dialect, max_bytes=self._policy.max_body_bytes
         )
 
     def _hold(

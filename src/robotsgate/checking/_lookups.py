@@ -22,13 +22,7 @@ from robotsgate.caching._verdict import Effect
 from robotsgate.checking._reporting import LOGGER
 from robotsgate.errors import InvalidURLError, UnsupportedError
 from robotsgate.robotstxt._dialect import UNLESS_PLAIN_CHANGED
-from robotsgate.urls._url import (
-    Origin,
-    URLLike,
-    has_readings,
-    is_url_like,
-    target_of,
-)
+from robotsgate.urls._url import Origin, URLLike, has_readings, is_url_like, target_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence

@@ -104,12 +104,7 @@ class Reporter:
             )
 
     def report_fetch(
-        self,
-        entry: Entry,
-        *,
-        previous: Entry | None,
-        outcome: Outcome,
-        seconds: float,
+        self, entry: Entry, *, previous: Entry | None, outcome: Outcome, seconds: float
     ) -> None:
         """Report a fetch that took `seconds` and changed `previous` into `entry`."""
         self.counts["fetches"] += 1

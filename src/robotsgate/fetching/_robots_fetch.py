@@ -15,11 +15,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from robotsgate._flights import DaemonThreads, current_task
-from robotsgate.caching._hops import (
-    ACCEPT_ENCODING,
-    FetchGuard,
-    Hops,
-)
+from robotsgate.caching._hops import ACCEPT_ENCODING, FetchGuard, Hops
 from robotsgate.caching._outcome import FailureKind
 from robotsgate.caching._policy import AddressGuard
 from robotsgate.errors import UnsupportedError

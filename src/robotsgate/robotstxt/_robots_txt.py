@@ -379,8 +379,7 @@ class RobotsTxt:
         if known is None:
             records = read(self._outline, sections, self._grammar, others=USAGE_FIELDS)
             rules = RuleSet(
-                *_spelt_rules(records, self._grammar),
-                implied=self._grammar.implied,
+                *_spelt_rules(records, self._grammar), implied=self._grammar.implied
             )
             known = rules, records.rates, records.others
             self._by_sections[key] = known

@@ -28,10 +28,7 @@ class ManualClock:
     """
 
     def __init__(
-        self,
-        start: float = 1_800_000_000.0,
-        *,
-        autojump_threshold: float = math.inf,
+        self, start: float = 1_800_000_000.0, *, autojump_threshold: float = math.inf
     ) -> None:
         """Start at `start`.
 
