@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import anyio
 from cachetools import Cache, LRUCache
@@ -179,11 +179,9 @@ class Entries:
     async def acquire(self, origin: str) -> bool:
         """Try to become the only process that fetches `origin`; call `release` later.
 
-        Also returns `True` if the store does not support leases or fails.
+        Requires `has_lease`. Also returns `True` if the store fails.
         """
-        lease = self._lease
-        if lease is None:
-            return True
+        lease = cast("FetchLease", self._lease)
         owner, seconds = self._owner, self.lease_seconds
         try:
             is_ours = await self._call_store(
@@ -196,9 +194,7 @@ class Entries:
 
     async def release(self, origin: str) -> None:
         """Release the lease for `origin`, even if this task is cancelled."""
-        lease = self._lease
-        if lease is None:
-            return
+        lease = cast("FetchLease", self._lease)
         with anyio.CancelScope(shield=True):
             await self._call_store(
                 "release", origin, lambda key: lease.release(key, self._owner)
