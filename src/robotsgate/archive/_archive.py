@@ -512,7 +512,6 @@ def _check_date(date: object) -> None:
 
 
 def _date_of(capture: ArchivedResponse) -> float:
-    """When `capture` was fetched, in epoch seconds, or `_NO_DATE`."""
     return _NO_DATE if capture.fetched_at is None else capture.fetched_at
 
 

@@ -56,7 +56,6 @@ class LaterVersionError(CodecError):
 
 
 def encode(entry: Entry) -> bytes:
-    """Serialize `entry`."""
     parts = {"answer": _fields(entry.answer), "outage": _fields(entry.outage)}
     head = json.dumps(
         {name: fields for name, fields in parts.items() if fields},

@@ -206,7 +206,6 @@ class FetchGuard:
 
 
 def is_public(address: IPAddress, policy: Policy) -> bool:
-    """Whether `address` is public or `policy` treats it as public."""
     return address_class(address) is AddressClass.PUBLIC or any(
         address in ip_network(text) for text in policy.allowed_networks
     )

@@ -185,7 +185,6 @@ class StandingFor:
     def explain(
         self, standing: Standing, question: Question, *, policy: Policy
     ) -> Verdict:
-        """The full verdict for `question`."""
         match = self.agent_rules.match(question.readings)
         was_in_force = in_force(standing.entry, now=self.usable_from, policy=policy)
         return explain(

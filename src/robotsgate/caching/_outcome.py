@@ -227,7 +227,6 @@ def is_success(status: int) -> bool:
 
 
 def is_server_error(status: int) -> bool:
-    """Whether `status` is a 5xx."""
     return 500 <= status <= 599  # noqa: PLR2004
 
 

@@ -72,7 +72,6 @@ def _agent(name: AgentName) -> Agent:
 def check_bound(
     name: str, value: object, *, lowest: int = 1, highest: float = math.inf
 ) -> None:
-    """Check that `value` is an int from `lowest` to `highest`."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"expected {name} to be an int, got {value!r}")
     if not lowest <= value <= highest:
@@ -82,7 +81,6 @@ def check_bound(
 
 
 def check_policy(policy: object) -> None:
-    """Raise a TypeError unless `policy` is a `Policy`."""
     if not isinstance(policy, Policy):
         raise TypeError(f"expected policy to be a Policy, got {policy!r}")
 

@@ -346,7 +346,6 @@ def _phases(
 
 
 def _copy_until(answer: Answer, outage: Outage, policy: Policy) -> float:
-    """When the copy in `answer` may no longer be used."""
     if policy.after_unreachable_limit is AfterUnreachableLimit.LAST_COPY:
         return math.inf
     began_in_time = outage.since < answer.fresh_until + policy.stale_window

@@ -411,7 +411,6 @@ class RobotsChecker:
 
 
 def _check_clock(clock: object) -> None:
-    """Raise a TypeError unless `clock` is a `Clock`."""
     if not all(callable(getattr(clock, name, None)) for name in _CLOCK_METHODS):
         raise TypeError(
             f"expected clock to have now, monotonic and wait, got {clock!r}"

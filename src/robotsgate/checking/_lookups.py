@@ -143,7 +143,6 @@ class Lookups:
         return await self.rules_at(await self.renewals.standing(origin), agent)
 
     async def rules_at(self, standing: Standing, agent: Agent) -> StandingFor:
-        """The rules for `agent` at the origin that `standing` describes."""
         rules = self._rules_at_once(standing, agent)
         if rules is not None:
             return rules
@@ -266,7 +265,6 @@ class Lookups:
         return cast("list[bool]", allowed)  # no `None` is left
 
     async def prefetch(self, urls: Iterable[_URL]) -> None:
-        """Fetch the uncached origins of `urls`."""
         self.renewals.flights.check_open()
         loop = FairLoop(self.clock.monotonic)
         usable: dict[Origin, None] = {}

@@ -288,7 +288,6 @@ class Renewals:
         return self.flights.begin(origin.key, partial(self._renew, origin))
 
     def fetch_end(self, origin: Origin) -> FetchEnd:
-        """The end of the fetch in the running renewal of `origin`."""
         end = FetchEnd()
         if origin.key not in self.flights:  # it is over already
             end.over_event.set()

@@ -659,7 +659,6 @@ def proxy_variable() -> str | None:
 
 
 def _are_requests_mocked() -> bool:
-    """Whether a test has patched httpx's transports."""
     for library, name in _MOCKED:
         kind = getattr(sys.modules.get(library), name, None)
         method = getattr(kind, "handle_async_request", None)

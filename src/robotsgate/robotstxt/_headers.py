@@ -34,7 +34,6 @@ def headers_named(
 
 
 def pairs_of(headers: HeadersLike) -> Iterator[tuple[str, str]]:
-    """(name, value) of each header, in order."""
     given: Any = headers
     # httpx's `items` joins repeated headers.
     items = getattr(given, "multi_items", getattr(given, "items", None))

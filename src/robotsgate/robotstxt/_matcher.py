@@ -150,7 +150,6 @@ class RuleSet:
             self._allows.prepare()
 
     def __len__(self) -> int:
-        """The number of rules."""
         return len(self._disallows.patterns) + len(self._allows.patterns)
 
     @property
@@ -161,7 +160,6 @@ class RuleSet:
         return 2 * characters + _BYTES_OF_A_RULE * len(self)
 
     def allows(self, target: str) -> bool:
-        """Whether the rules allow `target`; true if no rule matches."""
         answer = self.allows_at_once(target)
         return self._allow_is_longest(target) if answer is None else answer
 
@@ -474,7 +472,6 @@ class IndexedTarget:
         self._is_indexed = len(target) <= _LONGEST_INDEXED
 
     def matches(self, pattern: str) -> bool:
-        """Like the function `matches`."""
         # A quick check that excludes most rules in a hostile file.
         final = "" if pattern[-1:] == "$" else pattern[pattern.rfind("*") + 1 :]
         if self._latest_start(final) < 0:

@@ -297,7 +297,6 @@ class RedisStore:
                 await client.aclose()
 
     def _check_usable(self) -> None:
-        """Raise unless this store can be used here and now."""
         try:
             asyncio.get_running_loop()
         except RuntimeError as error:
