@@ -94,15 +94,7 @@ _KNOWN_AGENTS = 256
 
 
 def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
-    """The product tokens of `agent`, most specific first.
-
-    Args:
-        agent: a product token ("ExampleBot"), a whole User-Agent header (from which the
-            name of the crawler is extracted), "*", or a sequence of these, most
-            specific first.
-
-    Returns:
-        One or more tokens, in lower case; tokens compare case-insensitively.
+    """The lower-case product tokens of `agent` (≥ 1), most specific first.
 
     Raises:
         InvalidProductTokenError: `agent` does not name a crawler (for example, it is a
