@@ -62,8 +62,7 @@ def encode(entry: Entry) -> bytes:
         separators=(",", ":"),
         allow_nan=False,
     ).encode()
-    packed = None if entry.answer is None else entry.answer.packed
-    body = b"" if packed is None else packed.packed
+    body = b"" if entry.packed is None else entry.packed.packed
     checked = len(head).to_bytes(4, "big") + head
     checksum = zlib.crc32(checked, _seed(entry.origin, entry.terms))
     checksum = zlib.crc32(body, checksum)

@@ -185,6 +185,11 @@ class Entry:
             raise ValueError(f"expected an answer or an outage for {self.origin!r}")
 
     @property
+    def packed(self) -> PackedBody | None:
+        """The robots.txt of the last answer, if that is a file."""
+        return None if self.answer is None else self.answer.packed
+
+    @property
     def access(self) -> AccessResult:
         if self.outage is not None:
             return AccessResult.UNREACHABLE

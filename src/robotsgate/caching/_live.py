@@ -103,8 +103,8 @@ class Standing:
 
     @property
     def weight_of_body(self) -> int:
-        answer = self.entry.answer
-        return 0 if answer is None or answer.packed is None else len(answer.packed)
+        packed = self.entry.packed
+        return 0 if packed is None else len(packed)
 
     def is_usable(self, now: float) -> bool:
         return self.usable_from <= now < self.usable_until
@@ -132,9 +132,7 @@ class Standing:
 
     @property
     def _packed_file(self) -> PackedBody | None:
-        answer = self.entry.answer
-        has_file = self.effect is Effect.RULES
-        return answer.packed if has_file and answer is not None else None
+        return self.entry.packed if self.effect is Effect.RULES else None
 
     def forget_body(self) -> None:
         self._body = None

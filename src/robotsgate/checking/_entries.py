@@ -134,7 +134,9 @@ class Entries:
         store = self._store
         if store is None:
             entry = change(await self.get(origin, now))
-            self._keep(entry)
+            self._in_memory.pop(origin, None)
+            with suppress(ValueError):  # it is too large
+                self._in_memory[origin] = entry
             return entry
         made: list[Entry] = []
 
@@ -202,11 +204,6 @@ class Entries:
 
     def clear(self) -> None:
         self._in_memory.clear()
-
-    def _keep(self, entry: Entry) -> None:
-        self._in_memory.pop(entry.origin, None)
-        with suppress(ValueError):  # it is too large
-            self._in_memory[entry.origin] = entry
 
     async def _purge_memory(self, now: float) -> int:
         loop = FairLoop(self._clock.monotonic)
@@ -277,6 +274,4 @@ class Entries:
 
 def _weight(entry: Entry) -> int:
     """The approximate size of `entry` in memory, in bytes."""
-    answer = entry.answer
-    body = None if answer is None else answer.packed
-    return _BYTES_OF_AN_ENTRY + (0 if body is None else len(body))
+    return _BYTES_OF_AN_ENTRY + (0 if entry.packed is None else len(entry.packed))

@@ -136,10 +136,7 @@ class Lookups:
         return self._live.by_origin.get(origin), rules
 
     async def rules_for(self, agent: Agent, origin: Origin) -> StandingFor:
-        """The rules for `agent` at `origin`, renewed if necessary.
-
-        Raises the same errors as `Renewals.check_usable`.
-        """
+        """The rules for `agent` at `origin`, renewed if necessary."""
         return await self.rules_at(await self.renewals.standing(origin), agent)
 
     async def rules_at(self, standing: Standing, agent: Agent) -> StandingFor:

@@ -227,18 +227,12 @@ class Renewals:
             self._fetcher.check_scheme(origin)
 
     def current(self, origin: Origin) -> Standing | None:
-        """The state of `origin` if it is in memory.
-
-        Raises the same errors as `check_usable`.
-        """
+        """The state of `origin` if it is in memory."""
         self.check_usable(origin)
         return self.live.current(origin.key, self.clock.now())
 
     async def standing(self, origin: Origin) -> Standing:
-        """The state of `origin`, renewed if necessary.
-
-        Raises the same errors as `check_usable`.
-        """
+        """The state of `origin`, renewed if necessary."""
         standing = self.current(origin)
         if standing is not None:
             return standing
@@ -297,7 +291,7 @@ class Renewals:
     async def refresh(self, origin: Origin) -> None:
         """Fetch `origin` even if it is fresh, unless it has an override.
 
-        Joins a fetch that is already running. Raises the same errors as `check_usable`.
+        Joins a fetch that is already running.
         """
         self.check_usable(origin)
         if origin.key in self.live.overrides:
@@ -505,8 +499,7 @@ class Renewals:
 
 def _new_body(entry: Entry, previous: Entry | None, outcome: Outcome) -> bytes | None:
     """The file in `entry` if it comes from `outcome`, otherwise `None`."""
-    answer = entry.answer
-    if answer is None or answer.packed is None:
+    if entry.packed is None:
         return None
-    is_ours = previous is None or answer != previous.answer
+    is_ours = previous is None or entry.answer != previous.answer
     return outcome.body if is_ours else None

@@ -181,6 +181,5 @@ class Reporter:
 
 
 def _file(entry: Entry | None) -> bytes | None:
-    if entry is None or entry.answer is None or entry.answer.packed is None:
-        return None
-    return entry.answer.packed.body
+    packed = None if entry is None else entry.packed
+    return None if packed is None else packed.body
