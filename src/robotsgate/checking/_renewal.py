@@ -91,10 +91,8 @@ class Renewal(NamedTuple):
 class FetchEnd:
     """The end of the fetch in a running renewal.
 
-    Attributes:
-        over_event: set when the fetch has ended, or when the renewal has ended without
-            fetching.
-        outcome: the outcome of the fetch; `None` if there was no request or no outcome.
+    `over_event` is set when the fetch has ended, or when the renewal has ended without
+    a request or an outcome.
     """
 
     over_event: anyio.Event = field(default_factory=anyio.Event)

@@ -58,9 +58,8 @@ class Listener(Generic[_Told]):
 class Reporter:
     """Collects the reports from all parts of a checker.
 
-    Attributes:
-        counts: the counters, keyed by their names in `CheckerStats`.
-        disallowed: the number of disallowed lookups, by the value of their `Reason`.
+    `counts` is keyed by the names in `CheckerStats`; `disallowed` has the number of
+    disallowed lookups, by the value of their `Reason`.
     """
 
     def __init__(self, on_event: Callable[[CheckerEvent], object] | None) -> None:

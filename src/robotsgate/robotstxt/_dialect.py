@@ -338,12 +338,10 @@ def _changed_unless(safe: frozenset[str]) -> bytes:
 
 
 class _Safe:
-    """Translation tables for the characters that need no encoding.
+    """Translation tables that change, or percent-encode, all but the safe characters.
 
-    Attributes:
-        changed: a table that changes every other character.
-        encoded: a table that percent-encodes every other character. It has an entry for
-            each character, because `str.translate` is slow if an entry is missing.
+    `encoded` has an entry for each character, because `str.translate` is slow if an
+    entry is missing.
     """
 
     def __init__(self, characters: frozenset[str]) -> None:

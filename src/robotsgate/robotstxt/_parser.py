@@ -60,34 +60,24 @@ _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 @dataclass(slots=True)
 class Section:
-    """A run of user-agent lines and the lines that follow, up to the next run.
+    """A run of user-agent lines and the lines that follow, up to the next run."""
 
-    Attributes:
-        start: the section's start index in the text.
-        end: the start index of the next section.
-        lines_before: the number of lines before the section.
-        agents: (token, line number) for each user-agent line in the section.
-    """
-
-    start: int
-    end: int
+    start: int  # its index in the text
+    end: int  # where the next section starts
     lines_before: int
-    agents: list[tuple[str, int]]
+    agents: list[tuple[str, int]]  # the token and line of each user-agent line
 
 
 @dataclass(slots=True)
 class Outline:
     """A robots.txt, split into sections.
 
-    Attributes:
-        text: the part of the file that is used, without comments.
-        outside: the lines before the first user-agent line.
-        by_token: for each token, the sections that name it, without duplicates, each
-            with the first line that names the token.
+    `by_token` has, for each token, the sections that name it, without duplicates, each
+    with the first line that names the token.
     """
 
-    text: str
-    outside: Section
+    text: str  # the part of the file that is used, without comments
+    outside: Section  # the lines before the first user-agent line
     sections: list[Section]
     by_token: dict[str, list[tuple[Section, int]]]
 
@@ -96,12 +86,7 @@ class Outline:
 class Records:
     """The records of one or more sections, in file order.
 
-    Attributes:
-        disallows, allows: raw patterns, including empty ones.
-        disallow_lines, allow_lines: the line number of each pattern.
-        rates: crawl-delay and request-rate records.
-        sitemaps: (raw value, line).
-        others: records with unknown fields.
+    Patterns are raw, and may be empty; a sitemap is its raw value and its line.
     """
 
     disallows: list[str] = field(default_factory=list)
