@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from robotsgate.caching._freshness import with_jitter
 from robotsgate.politeness._host_record import FIRST_BACK_OFF, HostState, Pace, TurnEnd
 from robotsgate.politeness._ledger import Grant, Wait
 from tests.tables import cases
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from robotsgate.politeness._ledger import Ledger
 
 HOST = "example.com"
+BACK_OFF = with_jitter(FIRST_BACK_OFF, HOST)
 ONE = pace(2.0)
 
 
@@ -82,15 +84,26 @@ class LedgerContract:
         pass_time(2.01)
         await get_grant(ledger)
 
-    async def test_incident_blocks_the_host_for_its_retry_after(
-        self, ledger: Ledger
+    @cases("end retry_after seconds state", {
+        "an incident": (TurnEnd.INCIDENT, 500.0, 500, HostState.BLOCKED),
+        "an incident without it": (TurnEnd.INCIDENT, None, BACK_OFF, HostState.BLOCKED),
+        "another response": (TurnEnd.GOOD, 500.0, 500, HostState.OPEN),
+    })  # fmt: skip
+    async def test_host_rests_for_the_retry_after_of(
+        self,
+        ledger: Ledger,
+        end: TurnEnd,
+        retry_after: float | None,
+        seconds: float,
+        state: HostState,
     ) -> None:
         grant = await get_grant(ledger)
-        await ledger.end(grant, TurnEnd.INCIDENT, retry_after=500.0)
+        await ledger.end(grant, end, retry_after=retry_after)
 
-        seconds = await wait_seconds(ledger)
+        waits = await wait_seconds(ledger)
 
-        assert 500 < seconds < 550, "jitter only lengthens the block"
+        assert waits == pytest.approx(seconds, abs=self.real_seconds)
+        assert ledger.peek(HOST, ONE).state is state
 
     @pytest.mark.parametrize("end", [TurnEnd.INCIDENT, TurnEnd.FAILURE])
     async def test_forgotten_host_only_waits_for_its_delay(
@@ -102,17 +115,6 @@ class LedgerContract:
         await ledger.forget("unknown.example", ONE)
 
         assert await wait_seconds(ledger) == pytest.approx(2.0, abs=self.real_seconds)
-        assert ledger.peek(HOST, ONE).state is HostState.OPEN
-
-    async def test_retry_after_without_an_incident_delays_the_next_request(
-        self, ledger: Ledger
-    ) -> None:
-        grant = await get_grant(ledger)
-        await ledger.end(grant, TurnEnd.GOOD, retry_after=500.0)
-
-        seconds = await wait_seconds(ledger)
-
-        assert 500 < seconds < 550, "jitter only lengthens it"
         assert ledger.peek(HOST, ONE).state is HostState.OPEN
 
     async def test_turn_that_is_never_closed_ends_and_is_reported_once(

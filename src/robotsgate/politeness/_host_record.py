@@ -248,8 +248,9 @@ def after_end(
     For an overdue turn, which was already considered over, this is its actual end.
 
     `retry_after` is the Retry-After in seconds, already capped; it is negative for a
-    date in the past. `jitter` (≥ 1) lengthens it, or the block. It is fixed for each
-    host, so that hosts that failed at the same time are retried at different times.
+    date in the past. `jitter` (≥ 1) lengthens a block without a Retry-After. It is
+    fixed for each host, so that hosts that failed at the same time are retried at
+    different times.
     """
     turns, fetch_began_at = record.turns, record.fetch_began_at
     if is_robots_txt:
@@ -266,7 +267,7 @@ def after_end(
             rest = min(pace.delay_factor * (now - began_at), pace.max_delay)
             rest_until = max(rest_until, now + rest)
     if retry_after is not None and not end.is_incident:
-        rest_until = max(rest_until, now + retry_after * jitter)
+        rest_until = max(rest_until, now + retry_after)
     record = HostRecord(pace, ended_at, turns, fetch_began_at, rest_until, *record[5:])
     if end.is_incident:
         return _after_incident(
@@ -492,8 +493,8 @@ def _after_incident(
             slowed_delay=min(max(delay, SMALLEST_SLOWED_DELAY), record.pace.max_delay),
         )
         if retry_after is None:
-            seconds = record.back_off
-    blocked_until = max(record.blocked_until, now + seconds * jitter)
+            seconds = record.back_off * jitter
+    blocked_until = max(record.blocked_until, now + seconds)
     return record._replace(blocked_until=blocked_until)
 
 

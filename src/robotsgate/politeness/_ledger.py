@@ -204,8 +204,6 @@ class LocalLedger:
     ) -> None:
         """End the granted request."""
         now = self._clock.monotonic()
-        is_delayed = end.is_incident or retry_after is not None
-        jitter = with_jitter(1.0, grant.host) if is_delayed else 1.0
         record = after_end(
             self._records.get(grant.host) or HostRecord(grant.pace),
             now,
@@ -213,7 +211,7 @@ class LocalLedger:
             end=end,
             is_robots_txt=grant.is_robots_txt,
             retry_after=retry_after,
-            jitter=jitter,
+            jitter=with_jitter(1.0, grant.host) if end.is_incident else 1.0,
         )
         self._keep(grant.host, record, now)
 
