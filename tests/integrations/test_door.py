@@ -163,7 +163,7 @@ def test_response_that_cannot_be_reported_is_closed(
     response = SimpleNamespace(status="200", headers={})
     vars(response).update({name: closes[name] for name in methods})
     gate = module.PolitenessGate(checkers[module], AGENT)
-    door = Door(checkers[module], AGENT, gate, rooms=[module.__name__])
+    door = Door(checkers[module], AGENT, gate, modules=[module.__name__])
     client = Client(lambda _: [PUBLIC], lambda *_: None)
     run: Any = (lambda send: at_once(send())) if module is sync else anyio.run
 

@@ -77,24 +77,24 @@ def check_arguments(
     agent: str | Sequence[str],
     gate: object = None,
     *,
-    rooms: Sequence[str] = (ASYNC,),
+    modules: Sequence[str] = (ASYNC,),
 ) -> bool:
     """Check the caller's arguments, and return whether `checker` is a blocking one.
 
-    It must come from one of the modules `rooms`, and `gate` from the same one.
+    It must come from one of `modules`, and `gate` from the same one.
 
     Raises:
         TypeError: `checker` or `gate` has the wrong type.
         InvalidProductTokenError: `agent` is not the name of a crawler.
     """
-    for name in rooms:
-        room = import_module(name)  # only here, because most programs use only one
-        if isinstance(checker, room.RobotsChecker):
+    for name in modules:
+        module = import_module(name)  # only here, because most programs use only one
+        if isinstance(checker, module.RobotsChecker):
             break
     else:
-        kinds = " or ".join(f"a {name}.RobotsChecker" for name in rooms)
+        kinds = " or ".join(f"a {name}.RobotsChecker" for name in modules)
         raise TypeError(f"expected {kinds}, got {checker!r}")
-    if not isinstance(gate, room.PolitenessGate | None):
+    if not isinstance(gate, module.PolitenessGate | None):
         raise TypeError(f"expected gate to be a {name}.PolitenessGate, got {gate!r}")
     NO_RULES.rules_for(agent)
     return name == BLOCKING
@@ -201,10 +201,10 @@ class Door:
         agent: str | Sequence[str],
         gate: PolitenessGate | sync.PolitenessGate | None = None,
         *,
-        rooms: Sequence[str] = (ASYNC,),
+        modules: Sequence[str] = (ASYNC,),
     ) -> None:
         """Takes the same arguments and raises the same errors as `check_arguments`."""
-        self.is_blocking = check_arguments(checker, agent, gate, rooms=rooms)
+        self.is_blocking = check_arguments(checker, agent, gate, modules=modules)
         self._checker = checker
         self._agent = agent
         self._gate: Any = gate  # of either kind

@@ -115,7 +115,7 @@ def robots_get(
         InvalidProductTokenError: `agent` is not the name of a crawler.
         ValueError: `max_redirects` is negative.
     """
-    door = Door(checker, agent, gate, rooms=[ASYNC, BLOCKING])
+    door = Door(checker, agent, gate, modules=[ASYNC, BLOCKING])
     blocks = door.is_blocking
     if inspect.iscoroutinefunction(get) == blocks:
         kind = "a blocking" if blocks else "an async"

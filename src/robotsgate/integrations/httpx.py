@@ -113,7 +113,7 @@ def robots_hook(
         TypeError: `checker` is not a checker.
         InvalidProductTokenError: `agent` is not the name of a crawler.
     """
-    door = Door(checker, agent, rooms=[ASYNC, BLOCKING])
+    door = Door(checker, agent, modules=[ASYNC, BLOCKING])
 
     async def check(request: httpx.Request) -> None:
         # The client itself sends the request.
@@ -199,7 +199,7 @@ class RobotsTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             TypeError: `checker` is not a checker, or `gate` is not a gate of its kind.
             InvalidProductTokenError: `agent` is not the name of a crawler.
         """
-        self._door = Door(checker, agent, gate, rooms=[ASYNC, BLOCKING])
+        self._door = Door(checker, agent, gate, modules=[ASYNC, BLOCKING])
         blocks = self._door.is_blocking
         kind = httpx.HTTPTransport if blocks else httpx.AsyncHTTPTransport
         scheme = _proxied_scheme() if wrapped is None else None

@@ -80,7 +80,7 @@ class RobotsAdapter(BaseAdapter):
             InvalidProductTokenError: `agent` is not the name of a crawler.
         """
         super().__init__()
-        self._door = Door(checker, agent, gate, rooms=[BLOCKING])
+        self._door = Door(checker, agent, gate, modules=[BLOCKING])
         self._wrapped = HTTPAdapter() if wrapped is None else wrapped
 
     def send(
