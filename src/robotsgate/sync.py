@@ -232,14 +232,14 @@ def _close_all() -> None:
         checker.close()
 
 
-_HOLDS_LOOP = (
+_BLOCKS_LOOP = (
     "a checker or gate of robotsgate.sync blocks this thread's event loop, so its other"
     " tasks have to wait; use robotsgate.RobotsChecker and"
     " robotsgate.PolitenessGate with await"
 )
 
 
-def _holds_other_tasks() -> bool:
+def _blocks_other_tasks() -> bool:
     """Whether a call that blocks this thread holds up tasks of an event loop.
 
     A loop with a single task, as for each request to an async view of Flask, has none.
@@ -286,9 +286,9 @@ class _Loop(threading.Thread):
 
     def wait_for(self, work: Callable[[], Awaitable[_Result]]) -> _Result:
         """Run `work` in the event loop; warn once if other tasks here have to wait."""
-        if not self._has_warned and _holds_other_tasks():
+        if not self._has_warned and _blocks_other_tasks():
             self._has_warned = True
-            warnings.warn(_HOLDS_LOOP, RuntimeWarning, stacklevel=3)
+            warnings.warn(_BLOCKS_LOOP, RuntimeWarning, stacklevel=3)
         return self.portal.call(work)
 
     def run(self) -> None:

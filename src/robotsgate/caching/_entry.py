@@ -495,7 +495,7 @@ def _outage_after(
         error=_error(outcome),
     )
     if not after.has_response and outage.asks_to_wait(now):
-        # What the server asked of all still holds.
+        # The server asked every client to wait, which still applies.
         after = replace(
             after,
             retry_at=max(after.retry_at, outage.retry_at),

@@ -37,7 +37,7 @@ _MAX_USAGE_CHARACTERS_AT_ONCE = 4_096
 # one, a thousand times as much.
 _BYTES_PER_ORIGIN = 32 * 1024
 
-# If all were used, only this many get a second chance, which takes 1 ms.
+# At most this many origins get a second chance per eviction, which takes 1 ms.
 _MOST_CHANCES = 1_000
 
 # Measured on CPython 3.11: a `StandingFor` including its dictionary items, and a usage

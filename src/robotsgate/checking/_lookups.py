@@ -40,8 +40,8 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _URL = str | URLLike
 
-# Looking up this many at once in a file takes a hundredth of the time of single
-# lookups.
+# With an SQLite store, one lookup of this many origins is a hundred times as fast as
+# separate lookups.
 _LOADED_AT_ONCE = 100
 
 _NO_QUESTION = (InvalidURLError, UnsupportedError)

@@ -102,8 +102,8 @@ class FetchEnd:
 class Pause(NamedTuple):
     """A pause because our own machine could not send a request.
 
-    `failure` is what the machine lacked, `since` is in epoch seconds, and `sent_before`
-    is how many requests had left it before the pause.
+    `failure` says why, `since` is in epoch seconds, and `sent_before` is how many
+    requests had left the machine before the pause.
     """
 
     failure: Outcome
@@ -140,7 +140,7 @@ class OwnAttempts:
         return now < self.current_until(entry, now)
 
     def current_until(self, entry: Entry, now: float) -> float:
-        """Until when that is so; -inf if it is not so at `now`."""
+        """When `entry` stops being current; -inf if it is not current at `now`."""
         own = None if entry.outage is None else self._back_offs.get(entry.origin)
         return current_until_for(entry, now, own)
 

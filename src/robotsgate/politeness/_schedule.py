@@ -154,7 +154,7 @@ class URLSchedule(TurnSchedule):
         """Add `url` to the schedule without waiting.
 
         If the schedule is over, it reports `url` as a `URLSkipped`. A schedule that
-        nobody closes is not over until all of its turns have ended, so add a page's
+        nobody closes is not over while a task is in one of its turns, so add a page's
         links during the page's turn.
 
         Raises:
