@@ -128,7 +128,7 @@ tests/caching: gzip and deflate are decoded, but only one of them
 tests/caching: headers set the freshness lifetime within bounds
 - return min(max(asked, policy.min_lifetime), policy.max_lifetime)
 + return min(asked, policy.max_lifetime)
-- return lifetime - age
+- return lifetime - _age(headers)
 + return lifetime
 
 tests/caching: retries back off; Retry-After only lengthens the delay
@@ -176,8 +176,8 @@ tests/fetching: a fetch has a deadline, and a body a size limit
 + self.is_over |= len(self._decoded) > self._max_bytes
 
 tests/test_flights.py: callers share a fetch, and fetches have a limit
-- return self._flights.get(key) or self._begin(key, work)
-+ return self._begin(key, work)
+- return self._flights.get(key) or self._begin(key, work, call_soon)
++ return self._begin(key, work, call_soon)
 tests/checking: callers share a fetch, and fetches have a limit
 - self._places = anyio.Semaphore(max_concurrent_fetches, fast_acquire=True)
 + self._places = anyio.Semaphore(10**9, fast_acquire=True)
@@ -197,8 +197,8 @@ tests/simulation: entries are stored, by origin and terms, until they are forgot
 + pass
 
 tests/simulation: callers share a fetch, and an override needs none
-- return self._flights.get(key) or self._begin(key, work)
-+ return self._begin(key, work)
+- return self._flights.get(key) or self._begin(key, work, call_soon)
++ return self._begin(key, work, call_soon)
 - if standing is None and origin in self.overrides:
 + if False:
 

@@ -56,6 +56,7 @@ class Flight(Generic[_Result]):
         value: the result; `None` until the work has succeeded.
         error: the exception that the work raised, or `None`.
         callers: the number of callers waiting for the result.
+        interim: what the work has told its callers before its end; `None` so far.
         task: the asyncio task, kept here because asyncio keeps only weak references.
         call_soon: schedules a call on the event loop, from any thread.
     """
@@ -65,21 +66,27 @@ class Flight(Generic[_Result]):
         "callers",
         "error",
         "flights",
+        "interim",
+        "interim_event",
         "over_event",
         "scope",
         "task",
         "value",
     )
 
-    def __init__(self, flights: Flights[_Result]) -> None:
+    def __init__(
+        self, flights: Flights[_Result], call_soon: Callable[..., object]
+    ) -> None:
         self.flights: Flights[_Result] = flights
         self.scope: anyio.CancelScope = anyio.CancelScope()
         self.over_event: anyio.Event = anyio.Event()
         self.value: _Result | None = None
         self.error: Exception | None = None
         self.callers: int = 0
+        self.interim: object = None
+        self.interim_event: anyio.Event | None = None  # of those who wait for it
         self.task: asyncio.Task[None] | None = None
-        self.call_soon: Callable[[Callable[[], object]], object]
+        self.call_soon: Callable[..., object] = call_soon
 
     async def result(self) -> _Result:
         """Wait for the result.
@@ -94,6 +101,17 @@ class Flight(Generic[_Result]):
         finally:
             self.callers -= 1
         return self._outcome()
+
+    async def interim_or_end(self) -> object:
+        """Wait for `interim`, and return it; `None` if the work ends without one."""
+        self.callers += 1
+        try:
+            if self.interim is None and not self.over_event.is_set():
+                self.interim_event = self.interim_event or anyio.Event()
+                await self.interim_event.wait()
+        finally:
+            self.callers -= 1
+        return self.interim
 
     async def result_within(self, seconds: float, clock: Clock) -> _Result:
         """Like `result`, but wait for at most `seconds`, as measured by `clock`.
@@ -153,19 +171,26 @@ class Flights(Generic[_Result]):
     def __len__(self) -> int:
         return len(self._flights)
 
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._flights
+    def tell(self, key: Hashable, interim: object) -> None:
+        """Tell those who wait for the running work for `key` something in advance."""
+        flight = self._flights[key]
+        flight.interim = interim
+        if flight.interim_event is not None:
+            flight.interim_event.set()
 
     def check_open(self) -> None:
         """Raise a RuntimeError if the owner is closed."""
         if self._is_closed:
             raise RuntimeError(f"the {self.owner} is closed")
 
-    def check_loop(self) -> None:
+    def check_loop(self) -> Callable[..., object]:
         """Raise in every event loop but the first one that called this.
 
         An event of one loop never wakes a task in another. This holds even if the first
         loop has ended, because when it ends is often a matter of timing.
+
+        Returns:
+            `current_call_soon()`.
 
         Raises:
             RuntimeError: the owner belongs to another event loop.
@@ -177,6 +202,7 @@ class Flights(Generic[_Result]):
                 f"expected each event loop to have its own {self.owner}, got one that"
                 " belongs to another loop"
             )
+        return here
 
     async def result_of(
         self, key: Hashable, work: Callable[[], Awaitable[_Result]]
@@ -204,8 +230,8 @@ class Flights(Generic[_Result]):
             RuntimeError: the owner is closed, or belongs to another event loop.
         """
         self.check_open()
-        self.check_loop()
-        return self._flights.get(key) or self._begin(key, work)
+        call_soon = self.check_loop()
+        return self._flights.get(key) or self._begin(key, work, call_soon)
 
     def cancel(self, key: Hashable) -> None:
         """Cancel the work for `key`, if any, without waiting for it to end.
@@ -243,9 +269,12 @@ class Flights(Generic[_Result]):
             await flight.over_event.wait()
 
     def _begin(
-        self, key: Hashable, work: Callable[[], Awaitable[_Result]]
+        self,
+        key: Hashable,
+        work: Callable[[], Awaitable[_Result]],
+        call_soon: Callable[..., object],
     ) -> Flight[_Result]:
-        flight = self._flights[key] = Flight(self)
+        flight = self._flights[key] = Flight(self, call_soon)
 
         async def fly() -> None:
             try:
@@ -268,8 +297,9 @@ class Flights(Generic[_Result]):
                 if self._on_end is not None:
                     self._on_end(key, flight)
             flight.over_event.set()
+            if flight.interim_event is not None:
+                flight.interim_event.set()
 
-        flight.call_soon = current_call_soon()
         trio = _trio()
         if trio is not None:
             context = contextvars.copy_context()

@@ -23,6 +23,7 @@ from robotsgate import (
     Policy,
     RobotsChecker,
 )
+from robotsgate.caching._outcome import Outcome
 from robotsgate.events import RobotsTxtFetched
 from robotsgate.testing import FakeSite, ManualClock
 
@@ -327,11 +328,10 @@ async def test_own_failure_after_a_redirect_tells_that_a_request_was_sent() -> N
     origin = Origin.from_url(ORIGIN)
 
     flight = checker._renewals.begin(origin)
-    fetch_end = checker._renewals.fetch_end(origin)
     await flight.result()
 
-    assert fetch_end.outcome is not None
-    assert len(fetch_end.outcome.redirects) == 1
+    assert isinstance(flight.interim, Outcome)
+    assert len(flight.interim.redirects) == 1
 
 
 async def test_copy_forgotten_during_an_own_failure_is_not_used() -> None:

@@ -75,8 +75,10 @@ class PackedBody:
         body = zlib.decompressobj().decompress(self.packed, max_bytes + 1)
         return body if len(body) <= max_bytes else None
 
-    def __len__(self) -> int:
-        return len(self.packed)
+
+def weight_of(packed: PackedBody | None) -> int:
+    """The size of a compressed body in bytes; 0 without one."""
+    return 0 if packed is None else len(packed.packed)
 
 
 class PlainBody(PackedBody):
@@ -89,7 +91,7 @@ class PlainBody(PackedBody):
         return self.packed
 
     def body_within(self, max_bytes: int) -> bytes | None:
-        return self.packed if len(self) <= max_bytes else None
+        return self.packed if len(self.packed) <= max_bytes else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,11 +215,12 @@ class Entry:
         An entry dated in the future cannot be used: our clock was set back, so the age
         of the entry is unknown.
         """
-        return self.checked_at - LARGEST_SKEW <= now < self.next_fetch_at
+        return now < self.current_until(now)
 
     def current_until(self, now: float) -> float:
-        """Until when the entry can be used; -inf if it cannot be used at `now`."""
-        return self.next_fetch_at if self.is_current(now) else -math.inf
+        """Until when the entry can be used; -inf if it is dated too far ahead."""
+        is_dated_ahead = now < self.checked_at - LARGEST_SKEW
+        return -math.inf if is_dated_ahead else self.next_fetch_at
 
 
 class BackOff(NamedTuple):
@@ -254,21 +257,15 @@ def key_of(origin: str, terms: str) -> str:
 def usable(entry: Entry | None, *, now: float, policy: Policy) -> Entry | None:
     """The part of `entry` that is valid by our clock; `None` if no part is.
 
-    Nothing is valid after `keep_until`.
+    An outage dated far ahead of our clock is not, and nothing is after `keep_until`.
     """
-    entry = by_our_clock(entry, now=now)
-    if entry is None or now >= keep_until(entry, policy):
+    if entry is None:
         return None
-    return entry
-
-
-def by_our_clock(entry: Entry | None, *, now: float) -> Entry | None:
-    """`entry`, minus its outage if the outage is dated far ahead of our clock."""
-    if entry is None or entry.outage is None:
-        return entry
-    if entry.outage.last_attempt_at <= now + LARGEST_SKEW:
-        return entry
-    return None if entry.answer is None else replace(entry, outage=None)
+    if entry.outage is not None and entry.outage.last_attempt_at > now + LARGEST_SKEW:
+        if entry.answer is None:
+            return None
+        entry = replace(entry, outage=None)
+    return entry if now < keep_until(entry, policy) else None
 
 
 def limit(answer: Answer | None, policy: Policy) -> float:
@@ -378,8 +375,8 @@ def entry_after(
     `began_at` must not precede the response that was known when the fetch started, even
     if that response was dated by another clock. `pack` compresses the body.
     """
-    last = _last_answer(known, now=now, policy=policy)
-    known = usable(known, now=now, policy=policy)
+    valid = usable(known, now=now, policy=policy)
+    last = _without_file(known) if valid is None else valid.answer
     is_overtaken = (
         last is not None and began_at < last.answered_at and not last.is_ahead(now)
     )
@@ -394,10 +391,10 @@ def entry_after(
             answered_at = max(now, math.nextafter(last.answered_at, math.inf))
             answer = replace(answer, answered_at=answered_at)
         entry = Entry(origin=origin, terms=terms_of(policy), answer=answer)
-        return cast("Entry", merge(entry, known, now=now)) if is_overtaken else entry
-    if is_overtaken and known is not None and last is not None and last.is_fresh(now):
-        return known
-    outage = _outage_after(known, outcome, origin=origin, now=now, policy=policy)
+        return cast("Entry", merge(entry, valid, now=now)) if is_overtaken else entry
+    if is_overtaken and valid is not None and last is not None and last.is_fresh(now):
+        return valid
+    outage = _outage_after(valid, outcome, origin=origin, now=now, policy=policy)
     return Entry(origin=origin, terms=terms_of(policy), answer=last, outage=outage)
 
 
@@ -428,19 +425,16 @@ def entry_meanwhile(
     return Entry(origin=origin, terms=terms_of(policy), answer=answer, outage=outage)
 
 
-def _last_answer(known: Entry | None, *, now: float, policy: Policy) -> Answer | None:
-    """The last answer, if it is usable or means that there is no file.
+def _without_file(expired: Entry | None) -> Answer | None:
+    """The answer of an `expired` entry if it means that there is no file.
 
-    An answer without a file is kept, because a store that missed it could otherwise
-    bring back an earlier copy.
+    It is kept, because a store that missed it could otherwise bring back an earlier
+    copy.
     """
-    if known is None or known.answer is None:
+    answer = None if expired is None else expired.answer
+    if answer is None or answer.access is not AccessResult.UNAVAILABLE:
         return None
-    if usable(known, now=now, policy=policy) is not None:
-        return known.answer
-    if known.answer.access is AccessResult.UNAVAILABLE:
-        return replace(known.answer, fresh_until=0.0)  # even if our clock is set back
-    return None
+    return replace(answer, fresh_until=0.0)  # even if our clock is set back
 
 
 def _answer(

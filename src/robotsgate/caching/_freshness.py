@@ -129,22 +129,26 @@ def _delay_asked_for(value: str, now: float) -> float | None:
 
 
 def _lifetime_asked_for(headers: Mapping[str, str], now: float) -> float | None:
-    directives = _directives(headers.get("cache-control", ""))
-    if "no-store" in directives or "no-cache" in directives:
-        return 0.0
-    first_age = headers.get("age", "").partition(",")[0].strip()
-    age = whole_number(first_age, most=_LARGEST_DELTA) or 0
-    for name in ("s-maxage", "max-age"):
-        lifetime = whole_number(directives.get(name, ""), most=_LARGEST_DELTA)
-        if lifetime is not None:
-            return lifetime - age
+    if "cache-control" in headers:
+        directives = _directives(headers["cache-control"])
+        if "no-store" in directives or "no-cache" in directives:
+            return 0.0
+        for name in ("s-maxage", "max-age"):
+            lifetime = whole_number(directives.get(name, ""), most=_LARGEST_DELTA)
+            if lifetime is not None:
+                return lifetime - _age(headers)
     if "expires" not in headers:
         return None
     expires = http_date(headers["expires"])
     if expires is None:  # RFC 9111 §5.3: it has expired
         return 0.0
     date = http_date(headers.get("date", ""))
-    return expires - (now if date is None else date) - age
+    return expires - (now if date is None else date) - _age(headers)
+
+
+def _age(headers: Mapping[str, str]) -> int:
+    first = headers.get("age", "").partition(",")[0].strip()
+    return whole_number(first, most=_LARGEST_DELTA) or 0
 
 
 def _directives(cache_control: str) -> dict[str, str]:

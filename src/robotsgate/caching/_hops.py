@@ -303,7 +303,7 @@ def file_in(body: bytes, content_encoding: str, *, max_bytes: int) -> bytes:
         body = bytes(content)
         if body.startswith(_GZIP_MAGIC):
             raise CodingError("the body is compressed more than once")
-    if _REGISTERED.issuperset(_members(content_encoding)):
+    if not content_encoding or _REGISTERED.issuperset(_members(content_encoding)):
         return body
     if _CHUNK_HEAD.match(body) or not has_rules(body, max_bytes=max_bytes):
         raise CodingError(

@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from robotsgate.caching._entry import OVERRIDE, Entry
+from robotsgate.caching._entry import OVERRIDE, Entry, weight_of
 from robotsgate.caching._verdict import Effect, Reason, explain, in_force
 from robotsgate.robotstxt._matcher import ROBOTS_TXT_PATH, RuleLines, RuleSet
 from robotsgate.robotstxt._robots_txt import MAX_KNOWN_AGENTS, AgentRules, RobotsTxt
@@ -96,15 +96,10 @@ class Standing:
         self.usable_from: float = now
         self.usable_until: float = standing.until
         self.agents: tuple[AgentName, ...] = ()
-        self.weight: int = self.weight_of_body
+        self.weight: int = weight_of(entry.packed)
         self.is_used: bool = False
         is_small = new_body is not None and len(new_body) <= MAX_BYTES_AT_ONCE
         self._body = new_body if is_small else None
-
-    @property
-    def weight_of_body(self) -> int:
-        packed = self.entry.packed
-        return 0 if packed is None else len(packed)
 
     def is_usable(self, now: float) -> bool:
         return self.usable_from <= now < self.usable_until
@@ -115,20 +110,20 @@ class Standing:
 
         Empty if no file applies. The file is cached until `forget_body` is called.
         """
-        packed = self._packed_file
-        if packed is None:
-            return b""
         if self._body is None:
+            packed = self._packed_file
+            if packed is None:
+                return b""
             self._body = packed.body_within(MAX_BYTES_AT_ONCE)
         return self._body
 
     @property
     def body(self) -> bytes:
         """The file that applies, decompressed; empty if there is none."""
-        body, packed = self._body, self._packed_file
-        if packed is None:
-            return b""
-        return packed.body if body is None else body
+        if self._body is not None:
+            return self._body
+        packed = self._packed_file
+        return b"" if packed is None else packed.body
 
     @property
     def _packed_file(self) -> PackedBody | None:
@@ -370,8 +365,9 @@ class LiveOrigins:
             if not by_origin:
                 del self.by_agent[name]
         standing.agents = ()
-        self._weight -= standing.weight - standing.weight_of_body
-        standing.weight = standing.weight_of_body
+        of_body = weight_of(standing.entry.packed)
+        self._weight -= standing.weight - of_body
+        standing.weight = of_body
 
     def _shrink(self, newest: Standing) -> None:
         """Evict origins that have not been used recently, but never the newest.

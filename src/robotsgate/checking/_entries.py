@@ -18,7 +18,7 @@ from cachetools import Cache, LRUCache
 
 from robotsgate._flights import FairLoop, in_thread
 from robotsgate.caching._codec import CodecError, LaterVersionError, decode, encode
-from robotsgate.caching._entry import keep_until, key_of, usable
+from robotsgate.caching._entry import keep_until, key_of, usable, weight_of
 from robotsgate.caching._live import MAX_BYTES_AT_ONCE
 from robotsgate.caching._policy import terms_of
 from robotsgate.checking._reporting import LOGGER
@@ -133,7 +133,8 @@ class Entries:
         """
         store = self._store
         if store is None:
-            entry = change(await self.get(origin, now))
+            known = usable(self._in_memory.get(origin), now=now, policy=self._policy)
+            entry = change(known)
             self._in_memory.pop(origin, None)
             with suppress(ValueError):  # it is too large
                 self._in_memory[origin] = entry
@@ -274,4 +275,4 @@ class Entries:
 
 def _weight(entry: Entry) -> int:
     """The approximate size of `entry` in memory, in bytes."""
-    return _BYTES_OF_AN_ENTRY + (0 if entry.packed is None else len(entry.packed))
+    return _BYTES_OF_AN_ENTRY + weight_of(entry.packed)

@@ -12,7 +12,7 @@ Each renewal is one flight:
         ▼
     fetch ──► our own machine failed: pause, nothing is kept
         │
-        ├───► `FetchEnd.over_event`, for callers that only wait for the request
+        ├───► `Flight.interim`, for callers that only wait for the request
         ▼
     update the store and memory: done
 
@@ -27,7 +27,7 @@ origin at all, so the checker only pauses:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,19 +38,16 @@ from robotsgate._flights import FairLoop, Flights
 from robotsgate.caching._entry import (
     LARGEST_SKEW,
     BackOff,
-    by_our_clock,
     current_until_for,
     entry_after,
     entry_meanwhile,
     merge,
-    usable,
 )
 from robotsgate.caching._live import Standing
 from robotsgate.caching._outcome import FailureKind, judge
-from robotsgate.caching._policy import AccessResult
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from robotsgate._clock import Clock
     from robotsgate._flights import Flight
@@ -85,18 +82,6 @@ class Renewal(NamedTuple):
 
     standing: Standing
     is_fetched: bool
-
-
-@dataclass(slots=True)
-class FetchEnd:
-    """The end of the fetch in a running renewal.
-
-    `over_event` is set when the fetch has ended, or when the renewal has ended without
-    a request or an outcome.
-    """
-
-    over_event: anyio.Event = field(default_factory=anyio.Event)
-    outcome: Outcome | None = None
 
 
 class Pause(NamedTuple):
@@ -203,9 +188,7 @@ class Renewals:
         clock: Clock,
         max_concurrent_fetches: int,
     ) -> None:
-        self.flights: Flights[Renewal] = Flights(
-            on_end=lambda key, _: self._tell_fetch_end(key, None)
-        )
+        self.flights: Flights[Renewal] = Flights()
         self.live = live
         self.reporter = reporter
         self.policy = policy
@@ -216,18 +199,18 @@ class Renewals:
         self._own = own
         self._places = anyio.Semaphore(max_concurrent_fetches, fast_acquire=True)
         self._loading = anyio.Lock()
-        self._fetch_ends: dict[Hashable, FetchEnd] = {}  # that a caller waits for
 
     def check_usable(self, origin: Origin) -> None:
-        """Raise if `origin` cannot be fetched, or if the checker is closed."""
-        self.flights.check_open()
+        """Raise if `origin` cannot be fetched."""
         if origin.key not in self.live.overrides:
             self._fetcher.check_scheme(origin)
 
     def current(self, origin: Origin) -> Standing | None:
-        """The state of `origin` if it is in memory."""
-        self.check_usable(origin)
-        return self.live.current(origin.key, self.clock.now())
+        """The state of `origin` if it is in memory; raises if it cannot be fetched."""
+        standing = self.live.current(origin.key, self.clock.now())
+        if standing is None:
+            self._fetcher.check_scheme(origin)
+        return standing
 
     async def standing(self, origin: Origin) -> Standing:
         """The state of `origin`, renewed if necessary."""
@@ -243,8 +226,11 @@ class Renewals:
         `None` if its robots.txt must be fetched. Call this only if `current` returns
         `None`.
         """
+        self.flights.check_open()
         self.flights.check_loop()
-        _, standing = await self._look_up(origin.key, self.clock.now())
+        key, now = origin.key, self.clock.now()
+        times_forgotten = self._own.times_forgotten(key)
+        _, standing = await self._look_up(key, now, times_forgotten=times_forgotten)
         self.reporter.counts["store_hits"] += standing is not None
         return standing
 
@@ -276,15 +262,11 @@ class Renewals:
         return self.live.admit(entry, now)
 
     def begin(self, origin: Origin) -> Flight[Renewal]:
-        """Start renewing `origin` or join its renewal, without waiting for it."""
-        return self.flights.begin(origin.key, partial(self._renew, origin))
+        """Start renewing `origin` or join its renewal, without waiting for it.
 
-    def fetch_end(self, origin: Origin) -> FetchEnd:
-        end = FetchEnd()
-        if origin.key not in self.flights:  # it is over already
-            end.over_event.set()
-            return end
-        return self._fetch_ends.setdefault(origin.key, end)
+        As soon as a request has been made, the flight's `interim` is its `Outcome`.
+        """
+        return self.flights.begin(origin.key, partial(self._renew, origin))
 
     async def refresh(self, origin: Origin) -> None:
         """Fetch `origin` even if it is fresh, unless it has an override.
@@ -320,7 +302,10 @@ class Renewals:
     async def _renew(self, origin: Origin, *, is_forced: bool = False) -> Renewal:
         key, now = origin.key, self.clock.now()
         times_forgotten = self._own.times_forgotten(key)
-        known, standing = await self._look_up(key, now, is_forced=is_forced)
+        look_up = partial(
+            self._look_up, key, times_forgotten=times_forgotten, is_forced=is_forced
+        )
+        known, standing = await look_up(now)
         if not is_forced:  # a refresh always fetches
             is_miss = standing is None
             self.reporter.counts["store_misses" if is_miss else "store_hits"] += 1
@@ -331,7 +316,7 @@ class Renewals:
             return Renewal(standing, is_fetched=False)
         fetch = partial(self._fetch, origin, times_forgotten=times_forgotten)
         if self._entries.has_lease and not self._only_others_failed(known, now):
-            return await self._with_lease(key, fetch, is_forced=is_forced)
+            return await self._with_lease(key, look_up, fetch)
         async with self._places:
             return await fetch(known)
 
@@ -346,9 +331,8 @@ class Renewals:
     async def _with_lease(
         self,
         key: str,
+        look_up: Callable[[float], Awaitable[tuple[Entry | None, Standing | None]]],
         fetch: Callable[[Entry | None], Awaitable[Renewal]],
-        *,
-        is_forced: bool,
     ) -> Renewal:
         """Call `fetch` unless another process in the fleet fetches for all of them."""
         began_at = self.clock.monotonic()
@@ -360,9 +344,7 @@ class Renewals:
                 if await self._entries.acquire(key) or is_over:
                     try:
                         # Another process may have fetched it in the meantime.
-                        known, standing = await self._look_up(
-                            key, self.clock.now(), is_forced=is_forced
-                        )
+                        known, standing = await look_up(self.clock.now())
                         if standing is not None:
                             return Renewal(standing, is_fetched=False)
                         return await fetch(known)
@@ -372,7 +354,7 @@ class Renewals:
             await self.clock.wait(seconds)
             seconds = min(_PAUSE_FACTOR * seconds, _LONGEST_PAUSE_SECONDS)
             now = self.clock.now()
-            known, standing = await self._look_up(key, now, is_forced=is_forced)
+            known, standing = await look_up(now)
             if standing is not None:
                 return Renewal(standing, is_fetched=False)
             # Taking turns at a dead origin would take too long.
@@ -381,19 +363,21 @@ class Renewals:
                     return await fetch(known)
 
     async def _look_up(
-        self, key: str, now: float, *, is_forced: bool = False
+        self, key: str, now: float, *, times_forgotten: int, is_forced: bool = False
     ) -> tuple[Entry | None, Standing | None]:
         """An origin's entry, merged from memory and the store, and its state.
 
         Reads the store even if the origin is in memory, because another process that
         shares the store may have fetched it in the meantime. There is no entry if the
-        origin is forgotten during the lookup, and no state if it must be fetched.
+        origin has been forgotten since `times_forgotten` was read, and no state if it
+        must be fetched.
         """
-        times_forgotten = self._own.times_forgotten(key)
-        stored = await self._entries.get(key, now)
+        known = await self._entries.get(key, now)
         if times_forgotten != self._own.times_forgotten(key):
             return None, None
-        known = merge(self._from_memory(key, now), stored, now=now)
+        in_memory = self.live.by_origin.get(key)
+        if in_memory is not None:
+            known = merge(in_memory.entry, known, now=now)
         return known, None if is_forced else self._admit_current(known, now)
 
     async def _fetch(
@@ -415,7 +399,7 @@ class Renewals:
             is_forgotten = times_forgotten != self._own.times_forgotten(key)
             known = None if is_forgotten else looked_up
             return self._pause(key, known, outcome, now=now, seconds=seconds)
-        self._tell_fetch_end(key, outcome)
+        self.flights.tell(key, outcome)
         previous: Entry | None = None
 
         def change(stored: Entry | None) -> Entry:
@@ -455,7 +439,7 @@ class Renewals:
         pause = self._own.begin_pause(key, failure, now)
         standing = self._standing_meanwhile(key, known, pause, now)
         if failure.redirects:  # the first request was sent
-            self._tell_fetch_end(key, failure)
+            self.flights.tell(key, failure)
         self.reporter.report_local_failure(
             standing.entry, failure, now=now, seconds=seconds
         )
@@ -474,25 +458,6 @@ class Renewals:
             policy=self.policy,
         )
         return Standing(entry, now=now, policy=self.policy)
-
-    def _tell_fetch_end(self, key: Hashable, outcome: Outcome | None) -> None:
-        end = self._fetch_ends.pop(key, None)
-        if end is not None:
-            end.outcome = outcome
-            end.over_event.set()
-
-    def _from_memory(self, key: str, now: float) -> Entry | None:
-        """The entry in memory if it is usable at `now` or means that there is no file.
-
-        An entry without a file must win over an older copy in a store that missed that
-        entry.
-        """
-        standing = self.live.by_origin.get(key)
-        if standing is None:
-            return None
-        if standing.entry.access is AccessResult.UNAVAILABLE:
-            return by_our_clock(standing.entry, now=now)
-        return usable(standing.entry, now=now, policy=self.policy)
 
 
 def _new_body(entry: Entry, previous: Entry | None, outcome: Outcome) -> bytes | None:

@@ -506,18 +506,13 @@ class Permissions:
         report = UNUSED
         try:
             renewal = self._renewals.begin(origin)
-            fetch_end = self._renewals.fetch_end(origin)
             report = UNJUDGED  # in case the wait below is cancelled
-            renewal.callers += 1  # its error is raised below
-            try:
-                await fetch_end.over_event.wait()
-            finally:
-                renewal.callers -= 1
-            if fetch_end.outcome is None:  # no request was made, or `result` raises
+            outcome = cast("Outcome | None", await renewal.interim_or_end())
+            if outcome is None:  # no request was made, or `result` raises
                 standing = (await renewal.result()).standing
                 report = UNUSED
                 return standing
-            report, _ = judge(fetch_end.outcome, partial(self._report_of, origin))
+            report, _ = judge(outcome, partial(self._report_of, origin))
         finally:
             await self._queues.end(claim, report)
         return (await renewal.result()).standing

@@ -212,10 +212,10 @@ def _product_token(agent: str) -> ProductToken:
     if text == "*":
         return ProductToken("*")
     first_product = text.partition("(")[0].partition(" ")[0]
-    shown = without_userinfo(agent)
     if "://" in first_product:
         raise InvalidProductTokenError(
-            f"expected a product token, got {shown!r}: are the arguments swapped?",
+            f"expected a product token, got {without_userinfo(agent)!r}: are the"
+            " arguments swapped?",
             agent=agent,
         )
     token = crawler_name(text)
@@ -223,7 +223,7 @@ def _product_token(agent: str) -> ProductToken:
         kind = "a browser's User-Agent, " if is_browser_like(text) else ""
         raise InvalidProductTokenError(
             "expected a crawler's name such as 'ExampleBot', or '*',"
-            f" got {kind}{shown!r}",
+            f" got {kind}{without_userinfo(agent)!r}",
             agent=agent,
         )
     return ProductToken(token)
