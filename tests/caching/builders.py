@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody, entry_after
+from robotsgate.caching._entry import Answer, Entry, Outage, entry_after, pack
 from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.caching._policy import AccessResult, Policy
 
@@ -63,7 +63,7 @@ def too_many_redirects(status: int = 302, **headers: str) -> Outcome:
 
 def answer(access: AccessResult = AccessResult.SUCCESSFUL, **fields: object) -> Answer:
     """An answer received at `NOW` and fresh for a day."""
-    packed = PackedBody.of(RULES) if access is AccessResult.SUCCESSFUL else None
+    packed = pack(RULES) if access is AccessResult.SUCCESSFUL else None
     defaults: dict[str, Any] = {
         "answered_at": NOW,
         "fresh_until": NOW + DAY,

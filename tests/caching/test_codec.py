@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from robotsgate.caching._codec import CodecError, LaterVersionError, decode, encode
-from robotsgate.caching._entry import Entry, PackedBody
+from robotsgate.caching._entry import Entry, Packed, unpack
 from robotsgate.caching._outcome import FailureKind
 from robotsgate.caching._policy import AccessResult
 
@@ -28,7 +28,7 @@ FETCHED = Entry(
     answer=answer(
         status=200,
         # Deflate's "stored" block, which is the same from every zlib.
-        packed=PackedBody(
+        packed=Packed(
             bytes.fromhex("7801 010c00f3ff")
             + b"Disallow: /\n"
             + bytes.fromhex("1c9703d3")
@@ -219,7 +219,7 @@ def test_handwritten_entry_is_decoded() -> None:
     fetched = read(sealed({"answer": FILE}, PACKED), MISSING)
     assert fetched.answer is not None
     assert fetched.answer.packed is not None
-    assert fetched.answer.packed.body == RULES
+    assert unpack(fetched.answer.packed) == RULES
 
 
 NOT_NUMBERS: tuple[object, ...] = ("1", None, True, [])
@@ -294,7 +294,7 @@ def test_body_of_max_bytes_is_decoded(size: int) -> None:
 
     assert last is not None
     assert last.packed is not None
-    assert last.packed.body == b"x" * size
+    assert unpack(last.packed) == b"x" * size
 
 
 @pytest.mark.parametrize(

@@ -15,15 +15,17 @@ from robotsgate.caching._entry import (
     BackOff,
     Entry,
     Outage,
-    PackedBody,
-    PlainBody,
+    Packed,
     current_until_for,
     keep_until,
     key_of,
     limit,
     longest_gap,
     merge,
+    pack,
     span,
+    unpack,
+    unpack_within,
     usable,
 )
 from robotsgate.caching._outcome import FailureKind
@@ -64,25 +66,17 @@ def test_compressed_body_is_restored_exactly(body: bytes) -> None:
 
     assert last is not None
     assert last.packed is not None
-    assert last.packed.body == body
-    assert last.packed.body_within(max(len(body), 1)) == body
+    assert unpack(last.packed) == body
+    assert unpack_within(last.packed, max(len(body), 1)) == body
 
 
 @pytest.mark.parametrize("size", [65_536, 65_537])
 def test_body_is_compressed_fast_and_decompressed_up_to_a_limit(size: int) -> None:
     """This blocks the event loop. The second byte is zlib's compression level."""
-    packed = PackedBody.of(b"x" * size)
+    packed = pack(b"x" * size)
 
-    assert packed.packed[1:2] == b"\x01"
-    assert packed.body_within(65_536) == (b"x" * size if size <= 65_536 else None)
-
-
-@pytest.mark.parametrize(("limit", "within"), [(1, None), (2, b"xy"), (3, b"xy")])
-def test_plain_body_is_returned_unchanged(limit: int, within: bytes | None) -> None:
-    plain = PlainBody(b"xy")
-
-    assert plain.body == b"xy"
-    assert plain.body_within(limit) == within
+    assert packed[1:2] == b"\x01"
+    assert unpack_within(packed, 65_536) == (b"x" * size if size <= 65_536 else None)
 
 
 def test_body_is_not_shown() -> None:
@@ -91,13 +85,13 @@ def test_body_is_not_shown() -> None:
 
 
 @pytest.mark.parametrize(("access", "packed"), [
-    (AccessResult.SUCCESSFUL, None), (AccessResult.UNAVAILABLE, PackedBody(b"")),
-    (AccessResult.RESTRICTED, PackedBody(b"x")),
-    (AccessResult.REFUSED, PackedBody(b"x")), (AccessResult.UNREACHABLE, None),
-    (AccessResult.UNREACHABLE, PackedBody(b"x")),
+    (AccessResult.SUCCESSFUL, None), (AccessResult.UNAVAILABLE, Packed(b"")),
+    (AccessResult.RESTRICTED, Packed(b"x")),
+    (AccessResult.REFUSED, Packed(b"x")), (AccessResult.UNREACHABLE, None),
+    (AccessResult.UNREACHABLE, Packed(b"x")),
 ])  # fmt: skip
 def test_answer_must_have_a_body_if_and_only_if_successful(
-    access: AccessResult, packed: PackedBody | None
+    access: AccessResult, packed: Packed | None
 ) -> None:
     """An empty file would allow everything."""
     with pytest.raises(ValueError, match="expected"):
@@ -342,7 +336,7 @@ def answers(draw: st.DrawFn) -> Answer:
         status=draw(st.sampled_from([200, 204] if is_good else [None, 403, 404])),
         redirects=draw(st.sampled_from([(), HOPS])),
         error=None if is_good else draw(st.sampled_from([None, "an error"])),
-        packed=PackedBody(draw(st.sampled_from([b"one", b"two"]))) if is_good else None,
+        packed=Packed(draw(st.sampled_from([b"one", b"two"]))) if is_good else None,
     )
 
 
@@ -382,7 +376,7 @@ _FEW_ANSWERS = [
         fresh_until=NOW - 9 * DAY,
         status=200 if body else 404,
         error=None,
-        packed=body and PackedBody(body),
+        packed=body and Packed(body),
     )
     for access, body in (
         (AccessResult.SUCCESSFUL, b"rules"),

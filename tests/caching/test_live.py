@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from robotsgate import AccessResult, Dialect, Policy, Reason, RobotsTxt
-from robotsgate.caching._entry import Outage, weight_of
+from robotsgate.caching._entry import Outage
 from robotsgate.caching._live import (
     RULES_WITHOUT_FILE,
     LiveOrigins,
@@ -74,7 +74,7 @@ def test_body_is_the_file_that_applies() -> None:
 
     assert standing.body == RULES.encode()
     assert standing.body_at_once is standing.body_at_once
-    assert standing.weight == weight_of(standing.entry.packed) > 0
+    assert standing.weight == len(standing.entry.packed) > 0
 
 
 @pytest.mark.parametrize("access", [AccessResult.UNAVAILABLE, AccessResult.REFUSED])
@@ -343,9 +343,7 @@ def test_rules_dropped_with_their_agents_do_not_count_towards_the_size() -> None
     rules = rules_of(live, origin, "the next one")
 
     assert set(live.by_agent) == set(origin.agents) == {"the next one"}
-    assert origin.weight - weight_of(origin.entry.packed) - rules.rules.weight in range(
-        500
-    )
+    assert origin.weight - len(origin.entry.packed) - rules.rules.weight in range(500)
 
 
 @pytest.mark.parametrize("agents", [1, 2], ids=["alone", "with equal rules"])
@@ -369,7 +367,7 @@ def test_total_size_of_all_bodies_is_limited() -> None:
         origin = admitted(live, f"h{number}.example", body=rng.randbytes(100_000))
         rules_of(live, origin, "a")
 
-    packed_bytes = sum(weight_of(one.entry.packed) for one in live.by_origin.values())
+    packed_bytes = sum(len(one.entry.packed) for one in live.by_origin.values())
     assert packed_bytes <= 20 * 32 * 1024 + 101_000
 
 

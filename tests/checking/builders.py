@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 
 from robotsgate import AccessResult, FetchedResponse, MemoryStore, RobotsChecker
-from robotsgate.caching._entry import Answer, Entry, PackedBody
+from robotsgate.caching._entry import Answer, Entry, pack
 from robotsgate.testing import FakeSite, ManualClock
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def entry_of(
     outage: Outage | None = None,
 ) -> Entry:
     """An entry with an answer that is fresh for a day."""
-    packed = PackedBody.of(body) if access is AccessResult.SUCCESSFUL else None
+    packed = pack(body) if access is AccessResult.SUCCESSFUL else None
     answer = Answer(
         access=access,
         answered_at=answered_at,

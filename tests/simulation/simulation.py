@@ -14,7 +14,7 @@ import anyio.lowlevel
 from trio._core import _run as trio_run
 
 from robotsgate import AccessResult, Policy, Reason, RobotsChecker
-from robotsgate.caching._entry import current_until_for, entry_after, key_of
+from robotsgate.caching._entry import current_until_for, entry_after, key_of, unpack
 from robotsgate.caching._policy import terms_of
 from robotsgate.caching._verdict import Effect, in_force
 from robotsgate.events import RobotsTxtFetched
@@ -236,7 +236,7 @@ class Judge:
         elif decision.effect is Effect.RULES:
             assert answer is not None
             assert answer.packed is not None
-            allowed, reason = RULEBOOKS[answer.packed.body][PATHS.index(path)]
+            allowed, reason = RULEBOOKS[unpack(answer.packed)][PATHS.index(path)]
         assert reason is not None
         is_stale = decision.is_outage and decision.effect is Effect.RULES
         return Decision(allowed, reason, is_stale, access)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import warnings
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, cast
 
-from robotsgate.caching._entry import PlainBody, entry_after
+from robotsgate.caching._entry import entry_after
 from robotsgate.caching._hops import AddressRefusedError, FetchGuard, Hops
 from robotsgate.caching._live import LiveOrigins
 from robotsgate.caching._outcome import (
@@ -409,7 +410,7 @@ class RobotsArchive:
             began_at=now,
             now=now,
             policy=self._policy,
-            pack=PlainBody,
+            level=zlib.Z_NO_COMPRESSION,
         )
         entry, outcome = judge(outcome, rule)
         if outcome.is_our_fault:

@@ -21,7 +21,7 @@ import zlib
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from robotsgate.caching._entry import Answer, Entry, Outage, PackedBody, key_of
+from robotsgate.caching._entry import Answer, Entry, Outage, Packed, key_of, unpack
 from robotsgate.caching._outcome import FailureKind
 from robotsgate.caching._policy import AccessResult
 from robotsgate.robotstxt._model import as_json
@@ -62,7 +62,7 @@ def encode(entry: Entry) -> bytes:
         separators=(",", ":"),
         allow_nan=False,
     ).encode()
-    body = b"" if entry.packed is None else entry.packed.packed
+    body = b"" if entry.packed is None else entry.packed
     checked = len(head).to_bytes(4, "big") + head
     checksum = zlib.crc32(checked, _seed(entry.origin, entry.terms))
     checksum = zlib.crc32(body, checksum)
@@ -129,7 +129,7 @@ def entry_as_dict(key: str, data: bytes) -> dict[str, Any]:
     }
 
 
-def _parts(data: bytes, seed: int) -> tuple[bytes, PackedBody | None]:
+def _parts(data: bytes, seed: int) -> tuple[bytes, Packed | None]:
     """The head and packed body, if any, of `data`, which must be undamaged."""
     version, checksum = _FRAME.unpack_from(data)
     if checksum != zlib.crc32(memoryview(data)[_FRAME.size :], seed):
@@ -141,7 +141,7 @@ def _parts(data: bytes, seed: int) -> tuple[bytes, PackedBody | None]:
     if length > _LONGEST_HEAD:
         raise CodecError(f"expected a head of at most {_LONGEST_HEAD} bytes")
     end = _BYTES_BEFORE_HEAD + length
-    packed = PackedBody(data[end:]) if end < len(data) else None
+    packed = Packed(data[end:]) if end < len(data) else None
     return data[_BYTES_BEFORE_HEAD:end], packed
 
 
@@ -159,15 +159,15 @@ def _all_fields(value: Answer | Outage | None) -> dict[str, Any] | None:
     if value is None:
         return None
     fields = {name: as_json(getattr(value, name)) for name in value.__slots__}
-    packed = fields.pop("packed", None)
-    if isinstance(packed, PackedBody):
-        fields["body_bytes"] = len(packed.body)
+    fields.pop("packed", None)
+    if isinstance(value, Answer) and value.packed is not None:
+        fields["body_bytes"] = len(unpack(value.packed))
     return fields
 
 
 def _entry(
     head: dict[str, Any],
-    packed: PackedBody | None,
+    packed: Packed | None,
     origin: str,
     terms: str,
     max_bytes: int,
@@ -186,10 +186,10 @@ def _read(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: _READERS[name](field) for name, field in fields.items()}
 
 
-def _check_body(packed: PackedBody, max_bytes: int) -> None:
+def _check_body(packed: Packed, max_bytes: int) -> None:
     """Decompress the body once, so that later reads can assume it is intact."""
     unpacking = zlib.decompressobj()
-    body = unpacking.decompress(packed.packed, max_bytes + 1)
+    body = unpacking.decompress(packed, max_bytes + 1)
     if len(body) > max_bytes or not unpacking.eof or unpacking.unused_data:
         raise CodecError(f"expected a body of at most {max_bytes} bytes")
 

@@ -25,7 +25,7 @@ import math
 import zlib
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, NewType, cast
 
 from robotsgate.caching._freshness import (
     ASK_FOR_LESS,
@@ -38,8 +38,6 @@ from robotsgate.caching._outcome import FailureKind, access_result, is_evidence
 from robotsgate.caching._policy import AccessResult, AfterUnreachableLimit, terms_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from robotsgate.caching._outcome import Outcome, Redirects
     from robotsgate.caching._policy import Policy
 
@@ -55,43 +53,23 @@ _LONGEST_ERROR = 300
 _NETWORK_IS_EVIDENCE = (AfterUnreachableLimit.ALLOW, AfterUnreachableLimit.LAST_COPY)
 
 
-@dataclass(frozen=True, slots=True)
-class PackedBody:
-    """A robots.txt, compressed with zlib."""
-
-    packed: bytes
-
-    @classmethod
-    def of(cls, body: bytes) -> PackedBody:
-        """Compress `body` at the fastest level: a hostile file takes 11 ms, not 50."""
-        return cls(zlib.compress(body, zlib.Z_BEST_SPEED))
-
-    @property
-    def body(self) -> bytes:
-        return zlib.decompress(self.packed)
-
-    def body_within(self, max_bytes: int) -> bytes | None:
-        """The robots.txt if it is at most `max_bytes` (≥ 1) long, otherwise `None`."""
-        body = zlib.decompressobj().decompress(self.packed, max_bytes + 1)
-        return body if len(body) <= max_bytes else None
+Packed = NewType("Packed", bytes)
+"""A robots.txt, compressed with zlib."""
 
 
-def weight_of(packed: PackedBody | None) -> int:
-    """The size of a compressed body in bytes; 0 without one."""
-    return 0 if packed is None else len(packed.packed)
+def pack(body: bytes, *, level: int = zlib.Z_BEST_SPEED) -> Packed:
+    """Compress `body` at the fastest level: a hostile file takes 11 ms, not 50."""
+    return Packed(zlib.compress(body, level))
 
 
-class PlainBody(PackedBody):
-    """An uncompressed robots.txt, for an entry that is not stored."""
+def unpack(packed: Packed) -> bytes:
+    return zlib.decompress(packed)
 
-    __slots__ = ()
 
-    @property
-    def body(self) -> bytes:
-        return self.packed
-
-    def body_within(self, max_bytes: int) -> bytes | None:
-        return self.packed if len(self.packed) <= max_bytes else None
+def unpack_within(packed: Packed, max_bytes: int) -> bytes | None:
+    """The robots.txt if it is at most `max_bytes` (≥ 1) long, otherwise `None`."""
+    body = zlib.decompressobj().decompress(packed, max_bytes + 1)
+    return body if len(body) <= max_bytes else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +88,7 @@ class Answer:
     status: int | None = None
     redirects: Redirects = ()
     error: str | None = None
-    packed: PackedBody | None = field(default=None, repr=False)
+    packed: Packed | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Reject an answer that would allow everything by accident."""
@@ -134,7 +112,7 @@ OVERRIDE = Answer(
     access=AccessResult.SUCCESSFUL,
     answered_at=-math.inf,
     fresh_until=math.inf,
-    packed=PackedBody.of(b""),
+    packed=pack(b""),
 )
 """The answer for an origin with an override; the file is in `LiveOrigins.overrides`."""
 
@@ -187,7 +165,7 @@ class Entry:
             raise ValueError(f"expected an answer or an outage for {self.origin!r}")
 
     @property
-    def packed(self) -> PackedBody | None:
+    def packed(self) -> Packed | None:
         """The robots.txt of the last answer, if that is a file."""
         return None if self.answer is None else self.answer.packed
 
@@ -345,7 +323,7 @@ def _order(answer: Answer | None, now: float) -> tuple[object, ...]:
         not answer.is_ahead(now),
         answer.answered_at,
         repr(answer),
-        b"" if answer.packed is None else answer.packed.packed,
+        b"" if answer.packed is None else answer.packed,
     )
 
 
@@ -367,13 +345,13 @@ def entry_after(
     began_at: float,
     now: float,
     policy: Policy,
-    pack: Callable[[bytes], PackedBody] = PackedBody.of,
+    level: int = zlib.Z_BEST_SPEED,
 ) -> Entry:
     """The entry for `origin` after a fetch that lasted from `began_at` to `now`.
 
     `known` is the entry at the end of the fetch, including updates by other processes.
     `began_at` must not precede the response that was known when the fetch started, even
-    if that response was dated by another clock. `pack` compresses the body.
+    if that response was dated by another clock. `level` is that of the compression.
     """
     valid = usable(known, now=now, policy=policy)
     last = _without_file(known) if valid is None else valid.answer
@@ -384,7 +362,7 @@ def entry_after(
     access = access_result(outcome, policy, origin=origin, last_access=last_access)
     if access is not AccessResult.UNREACHABLE:
         answer = _answer(
-            access, outcome, origin=origin, now=now, policy=policy, pack=pack
+            access, outcome, origin=origin, now=now, policy=policy, level=level
         )
         if last is not None and not is_overtaken and not last.is_ahead(now):
             # Even if our clock is minutes behind, the new answer must not look older.
@@ -444,7 +422,7 @@ def _answer(
     origin: str,
     now: float,
     policy: Policy,
-    pack: Callable[[bytes], PackedBody],
+    level: int,
 ) -> Answer:
     packed = asked = None
     if access is AccessResult.REFUSED:
@@ -455,7 +433,7 @@ def _answer(
         asked = retry_after(outcome.headers, now=now, policy=policy)
     if access is AccessResult.SUCCESSFUL:
         # An extra byte tells the parser that the file was truncated.
-        packed = pack(outcome.body[: policy.max_body_bytes + 1])
+        packed = pack(outcome.body[: policy.max_body_bytes + 1], level=level)
     return Answer(
         access=access,
         answered_at=now,

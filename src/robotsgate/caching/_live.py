@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from robotsgate.caching._entry import OVERRIDE, Entry, weight_of
+from robotsgate.caching._entry import OVERRIDE, Entry, unpack, unpack_within
 from robotsgate.caching._verdict import Effect, Reason, explain, in_force
 from robotsgate.robotstxt._matcher import ROBOTS_TXT_PATH, RuleLines, RuleSet
 from robotsgate.robotstxt._robots_txt import MAX_KNOWN_AGENTS, AgentRules, RobotsTxt
@@ -20,7 +20,7 @@ from robotsgate.urls._url import Origin, shown_url
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from robotsgate.caching._entry import PackedBody
+    from robotsgate.caching._entry import Packed
     from robotsgate.caching._policy import Policy
     from robotsgate.caching._question import Agent, AgentName, Question
     from robotsgate.caching._verdict import Verdict
@@ -96,7 +96,7 @@ class Standing:
         self.usable_from: float = now
         self.usable_until: float = standing.until
         self.agents: tuple[AgentName, ...] = ()
-        self.weight: int = weight_of(entry.packed)
+        self.weight: int = len(entry.packed or b"")
         self.is_used: bool = False
         is_small = new_body is not None and len(new_body) <= MAX_BYTES_AT_ONCE
         self._body = new_body if is_small else None
@@ -114,7 +114,7 @@ class Standing:
             packed = self._packed_file
             if packed is None:
                 return b""
-            self._body = packed.body_within(MAX_BYTES_AT_ONCE)
+            self._body = unpack_within(packed, MAX_BYTES_AT_ONCE)
         return self._body
 
     @property
@@ -123,10 +123,10 @@ class Standing:
         if self._body is not None:
             return self._body
         packed = self._packed_file
-        return b"" if packed is None else packed.body
+        return b"" if packed is None else unpack(packed)
 
     @property
-    def _packed_file(self) -> PackedBody | None:
+    def _packed_file(self) -> Packed | None:
         return self.entry.packed if self.effect is Effect.RULES else None
 
     def forget_body(self) -> None:
@@ -365,7 +365,7 @@ class LiveOrigins:
             if not by_origin:
                 del self.by_agent[name]
         standing.agents = ()
-        of_body = weight_of(standing.entry.packed)
+        of_body = len(standing.entry.packed or b"")
         self._weight -= standing.weight - of_body
         standing.weight = of_body
 

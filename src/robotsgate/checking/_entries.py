@@ -18,7 +18,7 @@ from cachetools import Cache, LRUCache
 
 from robotsgate._flights import FairLoop, in_thread
 from robotsgate.caching._codec import CodecError, LaterVersionError, decode, encode
-from robotsgate.caching._entry import keep_until, key_of, usable, weight_of
+from robotsgate.caching._entry import keep_until, key_of, usable
 from robotsgate.caching._live import MAX_BYTES_AT_ONCE
 from robotsgate.caching._policy import terms_of
 from robotsgate.checking._reporting import LOGGER
@@ -275,4 +275,4 @@ class Entries:
 
 def _weight(entry: Entry) -> int:
     """The approximate size of `entry` in memory, in bytes."""
-    return _BYTES_OF_AN_ENTRY + weight_of(entry.packed)
+    return _BYTES_OF_AN_ENTRY + len(entry.packed or b"")

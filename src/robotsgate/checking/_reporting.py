@@ -8,6 +8,7 @@ from collections import Counter
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from robotsgate.caching._entry import unpack
 from robotsgate.caching._verdict import Reason
 from robotsgate.urls._url import shown_url
 
@@ -181,4 +182,4 @@ class Reporter:
 
 def _file(entry: Entry | None) -> bytes | None:
     packed = None if entry is None else entry.packed
-    return None if packed is None else packed.body
+    return None if packed is None else unpack(packed)
