@@ -94,6 +94,7 @@ class RobotsChecker:
         *,
         user_agent: str | None = None,
         client: Fetcher | AsyncClientLike | AsyncTransportLike | None = None,
+        sign: Callable[[str, str, Mapping[str, str]], Mapping[str, str]] | None = None,
         store: Store | str | PathLike[str] | None = None,
         policy: Policy = Policy(),
         dialect: Dialect = Dialect.RFC9309,
@@ -106,13 +107,14 @@ class RobotsChecker:
         """Start a thread that runs the event loop.
 
         The arguments are the same as for `robotsgate.RobotsChecker`, but the checker
-        closes `client`, which can only be used in this event loop, and `on_event` is
-        called in the event loop's thread.
+        closes `client`, which can only be used in this event loop, and `sign` and
+        `on_event` are called in the event loop's thread.
         """
         make = partial(
             _AsyncChecker,
             user_agent=user_agent,
             client=client,
+            sign=sign,
             store=store,
             policy=policy,
             dialect=dialect,

@@ -193,6 +193,7 @@ class NoStore:
         ({"max_concurrent_fetches": 0}, ValueError, "max_concurrent_f"),
         ({"max_concurrent_fetches": "9"}, TypeError, "fetches .* got '9'"),
         ({"clock": time}, TypeError, "clock .* wait, got <module"),
+        ({"sign": {}}, TypeError, r"sign .* got \{\}"),
         ({"on_event": 7}, TypeError, "on_event .* got 7"),
         ({"on_event": anyio.sleep_forever}, TypeError, "on_event .* sync"),
     ],

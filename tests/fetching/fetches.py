@@ -16,6 +16,7 @@ from robotsgate.urls._url import Origin
 
 if TYPE_CHECKING:
     from robotsgate.caching._outcome import Outcome
+    from robotsgate.fetching._robots_fetch import Sign
 
 RULES = b"User-agent: *\nDisallow: /private\n"
 
@@ -56,6 +57,7 @@ def fetch_of(url: str, *, threads: DaemonThreads | None = None) -> OwnFetch:
 def fetcher_of(
     client: object | None = None,
     *,
+    sign: Sign | None = None,
     policy: Policy | None = None,
     max_concurrent_fetches: int = 100,
 ) -> RobotsTxtFetcher:
@@ -63,15 +65,20 @@ def fetcher_of(
     return RobotsTxtFetcher(
         client,
         user_agent=USER_AGENT,
+        sign=sign,
         policy=policy or Policy(),
         max_concurrent_fetches=max_concurrent_fetches,
     )
 
 
 async def fetched(
-    url: str, *, policy: Policy | None = None, client: object | None = None
+    url: str,
+    *,
+    client: object | None = None,
+    sign: Sign | None = None,
+    policy: Policy | None = None,
 ) -> Outcome:
     """The outcome of fetching the robots.txt for `url` once."""
-    fetcher = fetcher_of(client, policy=policy)
+    fetcher = fetcher_of(client, sign=sign, policy=policy)
     with anyio.fail_after(PATIENCE_SECONDS):
         return await fetcher.fetch(Origin.from_url(url))

@@ -163,6 +163,8 @@ def test_error_on_opening_or_closing_is_raised_in_the_calling_thread() -> None:
 
     with pytest.raises(ValueError, match="max_origins"):
         sync.RobotsChecker(user_agent=AGENT, client=Site(), max_origins=0)
+    with pytest.raises(TypeError, match=r"sign .* got 7"):
+        sync.RobotsChecker(client=Site(), sign=7)  # type: ignore[arg-type]
     with pytest.raises(OSError, match="still in use"):
         open_checker(Site()).close()
 

@@ -103,6 +103,7 @@ def checkers(client: httpx.AsyncClient, seen: list[events.CheckerEvent]) -> None
     rg.RobotsChecker(
         user_agent="ExampleBot/1.0",
         client=FakeSite(),
+        sign=lambda method, url, headers: {**headers, "Signature": method + url},
         store=CustomStore(),
         policy=rg.Policy.strict(),
         dialect=rg.Dialect.GOOGLE,

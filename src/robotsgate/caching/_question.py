@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterable, Iterable
 from functools import lru_cache
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, NamedTuple
 
 from robotsgate.caching._policy import Policy
@@ -78,6 +79,12 @@ def check_bound(
         is_open = highest == math.inf
         expected = f"{lowest} or more" if is_open else f"from {lowest} to {highest}"
         raise ValueError(f"expected {name} to be {expected}, got {value!r}")
+
+
+def check_callback(name: str, value: object) -> None:
+    is_usable = callable(value) and not iscoroutinefunction(value)
+    if not (value is None or is_usable):
+        raise TypeError(f"expected {name} to be a sync callable, got {value!r}")
 
 
 def check_policy(policy: object) -> None:

@@ -20,6 +20,7 @@ from robotsgate.caching._question import (
     Agent,
     Question,
     check_bound,
+    check_callback,
     check_policy,
     check_urls,
 )
@@ -74,6 +75,7 @@ class RobotsChecker:
         *,
         user_agent: str | None = None,
         client: Fetcher | AsyncClientLike | AsyncTransportLike | None = None,
+        sign: Callable[[str, str, Mapping[str, str]], Mapping[str, str]] | None = None,
         store: Store | str | PathLike[str] | None = None,
         policy: Policy = Policy(),
         dialect: Dialect = Dialect.RFC9309,
@@ -93,6 +95,12 @@ class RobotsChecker:
                 transport, or a `Fetcher`. You close it; the checker does not. By
                 default, each fetch opens a new connection and uses no proxy. Without a
                 client, the checker can also fetch over FTP.
+            sign: returns headers to add to an HTTP request, such as Signature and
+                Signature-Input (RFC 9421). It is called with "GET", the URL and the
+                checker's headers (without Host), again for each redirect. It must not
+                block, and cannot add credentials, conditions, or headers about the
+                connection or content. An exception that it raises reaches the callers
+                that are waiting for the fetch, and nothing is cached.
             store: where to cache entries; by default, in the checker's own memory.
                 Either a store, which you close yourself, or the URL of a store that the
                 checker opens and closes, such as "sqlite:///robots.db" or
@@ -116,6 +124,7 @@ class RobotsChecker:
         """
         check_policy(policy)
         _check_clock(clock)
+        check_callback("sign", sign)
         check_bound("max_origins", max_origins)
         check_bound("max_concurrent_fetches", max_concurrent_fetches)
         # Imported here, because h11 and ssl are slow to import, and parsing needs
@@ -129,6 +138,7 @@ class RobotsChecker:
         fetcher = RobotsTxtFetcher(
             client,
             user_agent=user_agent,
+            sign=sign,
             policy=policy,
             max_concurrent_fetches=max_concurrent_fetches,
         )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from robotsgate.caching._entry import unpack
+from robotsgate.caching._question import check_callback
 from robotsgate.caching._verdict import Reason
 from robotsgate.urls._url import shown_url
 
@@ -36,11 +36,7 @@ class Listener(Generic[_Told]):
     def __init__(
         self, on_event: Callable[[_Told], object] | None, *, logger: Logger
     ) -> None:
-        is_usable = callable(on_event) and not iscoroutinefunction(on_event)
-        if not (on_event is None or is_usable):
-            raise TypeError(
-                f"expected on_event to be a sync callable, got {on_event!r}"
-            )
+        check_callback("on_event", on_event)
         self.is_there: bool = on_event is not None
         self.failures: int = 0
         self._on_event = on_event

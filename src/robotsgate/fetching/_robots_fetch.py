@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import inspect
 import logging
+import re
 import sys
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -21,15 +23,23 @@ from robotsgate.caching._policy import AddressGuard
 from robotsgate.errors import UnsupportedError
 from robotsgate.fetching._body import decoded_body
 from robotsgate.fetching._direct import DirectFetcher, proxy_variable
-from robotsgate.fetching._fetcher import MISTAKES, OwnFetch, outcome_of, own_fetch
+from robotsgate.fetching._fetcher import (
+    MISTAKES,
+    NEVER_SENT,
+    OwnFetch,
+    outcome_of,
+    own_fetch,
+)
 from robotsgate.fetching._httpx import (
     AsyncClientLike,
     AsyncTransportLike,
     ClientFetcher,
     TransportFetcher,
 )
+from robotsgate.robotstxt._headers import pairs_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from typing import TypeGuard
 
     from robotsgate.caching._outcome import Outcome
@@ -37,11 +47,21 @@ if TYPE_CHECKING:
     from robotsgate.fetching._fetcher import FetchedResponse, Fetcher
     from robotsgate.urls._url import Origin
 
+    Headers = Sequence[tuple[str, str]]
+    Sign = Callable[[str, str, Mapping[str, str]], Mapping[str, str]]
+
 _LOGGER = logging.getLogger("robotsgate.fetching")
 
 # A lookup blocks its thread for 30 s if no name server responds (glibc tries three of
 # them twice, for 5 s each), but its fetch gives up after 10 s. A thread takes 100 KB.
 _THREADS_PER_FETCH = 4
+
+# What `sign` must not add, besides Content-…: the connection's (RFC 9110 §7.6.1).
+_NOT_ADDED = frozenset({
+    *NEVER_SENT, "connection", "host", "keep-alive", "proxy-connection", "te",
+    "transfer-encoding", "upgrade",
+})  # fmt: skip
+_TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 
 # How many characters of an error to log.
 _LONGEST_TEXT = 300
@@ -69,11 +89,13 @@ class RobotsTxtFetcher:
         client: object | None,
         *,
         user_agent: str,
+        sign: Sign | None = None,
         policy: Policy,
         max_concurrent_fetches: int,
     ) -> None:
         _check_user_agent(user_agent)
         self._sender = sender_for(client)
+        self._sign = sign
         self._policy = policy
         # One byte more than needed shows whether the last line was cut off.
         self._max_bytes = policy.max_body_bytes + 1
@@ -102,13 +124,13 @@ class RobotsTxtFetcher:
     async def fetch(self, origin: Origin) -> Outcome:
         """Return the outcome of fetching the robots.txt of `origin`.
 
-        The caller's client may raise one of the `MISTAKES`, for example a RuntimeError
-        because it is closed. Any other failure is an outcome, not an exception.
+        `sign` may raise anything, and the caller's client one of the `MISTAKES`, for
+        example a RuntimeError because it is closed. Any other failure is an outcome,
+        not an exception.
         """
         if self._blind:
             _warn_once(self._blind)
         hops = Hops(origin, policy=self._policy)
-        outer = sys.exception()
         fetch = OwnFetch(
             guard=FetchGuard(self._policy),
             policy=self._policy,
@@ -118,19 +140,10 @@ class RobotsTxtFetcher:
             task=current_task(),
         )
         token = own_fetch.set(fetch)
+        outcome = None
         try:
-            outcome = await self._follow(fetch, hops)
-        except Exception as error:
-            outcome = outcome_of(
-                error,
-                redirects=hops.redirects,
-                deadline=self._policy.fetch_deadline,
-                outer=outer,
-                ignored_proxy=self._ignored_proxy,
-            )
-            is_mistake = isinstance(error, MISTAKES)
-            if is_mistake and outcome.failure is not FailureKind.LOCAL:
-                raise
+            while outcome is None:
+                outcome = await self._after_hop(fetch, hops)
         finally:
             fetch.hop = ""
             own_fetch.reset(token)
@@ -144,27 +157,43 @@ class RobotsTxtFetcher:
 
         return FtpFetcher()
 
-    async def _follow(self, fetch: OwnFetch, hops: Hops) -> Outcome:
-        while True:
-            fetch.has_left_origin |= fetch.origin != hops.origin
-            fetch.origin, fetch.hop = hops.origin, hops.url
-            response = await self._get(fetch)
+    async def _after_hop(self, fetch: OwnFetch, hops: Hops) -> Outcome | None:
+        """The outcome if the next hop ends the fetch; `None` if it is a redirect."""
+        fetch.has_left_origin |= fetch.origin != hops.origin
+        fetch.origin, fetch.hop = hops.origin, hops.url
+        headers: Headers = self._headers
+        if self._sign is not None and fetch.origin.scheme != "ftp":
+            headers = signed_headers(headers, self._sign, fetch.hop)
+        outer = sys.exception()
+        try:
+            response = await self._get(fetch, headers)
             body = decoded_body(response, max_bytes=self._max_bytes)
             outcome = hops.after(response.status, response.headers, body)
-            if outcome is not None:
-                return outcome
+        except Exception as error:
+            outcome = outcome_of(
+                error,
+                redirects=hops.redirects,
+                deadline=self._policy.fetch_deadline,
+                outer=outer,
+                ignored_proxy=self._ignored_proxy,
+            )
+            is_mistake = isinstance(error, MISTAKES)
+            if is_mistake and outcome.failure is not FailureKind.LOCAL:
+                raise
+        if outcome is None:
             _LOGGER.debug("%s redirects to %s", fetch.hop, hops.url)
+        return outcome
 
-    async def _get(self, fetch: OwnFetch) -> FetchedResponse:
+    async def _get(self, fetch: OwnFetch, headers: Headers) -> FetchedResponse:
         sender: Fetcher = self._sender
         if fetch.origin.scheme == "ftp":
             sender = self._ftp
         elif isinstance(sender, DirectFetcher):  # it needs no further cancel scope
-            return await sender.get(fetch.hop, self._headers, max_bytes=self._max_bytes)
+            return await sender.get(fetch.hop, headers, max_bytes=self._max_bytes)
         else:
             fetch.guard.check_host(fetch.origin.host)
         with anyio.fail_after(fetch.deadline - anyio.current_time()):
-            return await sender.get(fetch.hop, self._headers, max_bytes=self._max_bytes)
+            return await sender.get(fetch.hop, headers, max_bytes=self._max_bytes)
 
 
 def _warn_once(message: str) -> None:
@@ -199,11 +228,38 @@ def _is_fetcher(client: object) -> TypeGuard[Fetcher]:
 def _check_user_agent(user_agent: object) -> None:
     if not isinstance(user_agent, str):
         raise TypeError(f"expected user_agent to be a str, got {user_agent!r}")
-    is_sendable = user_agent.isascii() and user_agent.isprintable()
-    if not (is_sendable and user_agent.strip() == user_agent != ""):
+    if not _is_sendable(user_agent):
         raise ValueError(
             f"expected user_agent to be printable ASCII, got {user_agent!r}"
         )
+
+
+def _is_sendable(value: str) -> bool:
+    return value.isascii() and value.isprintable() and value.strip() == value != ""
+
+
+def signed_headers(headers: Headers, sign: Sign, url: str) -> Headers:
+    """`headers`, and the headers that `sign` adds to a GET for `url`.
+
+    Raises:
+        TypeError: `sign` does not return a mapping of str to str.
+        ValueError: `sign` returns a header that it may not add.
+    """
+    given: object = sign("GET", url, dict(headers))
+    if not isinstance(given, Mapping):
+        raise TypeError(f"expected sign to return a mapping of headers, got {given!r}")
+    signed = {name.lower(): (name, value) for name, value in headers}
+    for name, value in pairs_of(given):
+        key = name.lower()
+        if not (_TOKEN.fullmatch(name) and _is_sendable(value)):
+            raise ValueError(
+                "expected sign to return names and printable ASCII values of headers,"
+                f" got {name!r}: {value!r}"
+            )
+        is_replaced = signed.setdefault(key, (name, value))[1] != value
+        if is_replaced or key in _NOT_ADDED or key.startswith("content-"):
+            raise ValueError(f"expected only headers that sign may add, got {name!r}")
+    return list(signed.values())
 
 
 def _summary(outcome: Outcome) -> str:
