@@ -37,7 +37,7 @@ FIELDS: dict[str, tuple[object, str | None]] = {
     "max_redirects": (5, ZERO),
     "fetch_deadline": (30.0, ABOVE_ZERO),
     "connect_timeout": (10.0, ABOVE_ZERO),
-    "read_timeout": (20.0, ABOVE_ZERO),
+    "read_timeout": (10.0, ABOVE_ZERO),
     "store_timeout": (5.0, ABOVE_ZERO),
     "max_body_bytes": (512_000, ZERO),
     "detect_missing_page": (True, ANY),

@@ -173,7 +173,9 @@ class Policy:
     """The time limit for resolving the name and connecting; the TLS handshake has its
     own limit of the same length."""
 
-    read_timeout: float = field(default=20.0, metadata=_ABOVE_ZERO)
+    # As in Nutch and StormCrawler. With 20 s, half as many silent hosts hold up the
+    # healthy ones. With 5 s, servers that wake up slowly would look silent.
+    read_timeout: float = field(default=10.0, metadata=_ABOVE_ZERO)
     """How long to wait for the next bytes of a response."""
 
     store_timeout: float = field(default=5.0, metadata=_ABOVE_ZERO)
