@@ -234,17 +234,6 @@ def test_fetched_file_is_linted_together_with_its_response(
     ]
 
 
-def test_url_is_fetched_again_even_with_a_store(
-    program: Program, serve: Serve, tmp_path: Path
-) -> None:
-    server = serve(Reply(body=_LINTED))
-
-    for _ in range(2):
-        program("lint", "--store", f"sqlite:///{tmp_path}/robots.db", server.url)
-
-    assert server.targets == ["/robots.txt"] * 2
-
-
 @cases("answer reason codes", {
     "no file": (Reply(status=404), "unavailable (404)", []),
     "an error": (Reply(status=503), "unreachable (503)", ["server-error"]),

@@ -204,6 +204,20 @@ def test_program_answers_without_a_command(
     assert (result.code, words in result.stdout + result.stderr) == (code, True)
 
 
+@pytest.mark.parametrize(("command", "unused"), [
+    ("show", "--store --policy --quiet"),
+    ("diff", "--store --policy --quiet"),
+    ("lint", "--store --policy"),
+])  # fmt: skip
+def test_help_omits_options_that_the_command_does_not_use(
+    program: Program, command: str, unused: str
+) -> None:
+    shown = program(command, "--help").stdout
+
+    assert "--user-agent" in shown
+    assert [option for option in unused.split() if option in shown] == []
+
+
 def test_shell_completion_is_printed() -> None:
     result = run_in_shell("_ROBOTSGATE_COMPLETE=bash_source robotsgate")
 

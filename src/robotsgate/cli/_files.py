@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,6 +40,9 @@ if TYPE_CHECKING:
 # The line number, agents, field and value.
 _Row = tuple[int, str, str, str]
 
+# The commands show the current file, which each policy reads in the same way.
+_UNUSED = ("store", "policy")
+
 _STYLES = {
     Severity.ERROR: "bold red",
     Severity.WARNING: "bold yellow",
@@ -52,7 +54,7 @@ _STYLES = {
 @agent_option("agent", help="Show only the groups that apply to this agent.")
 @click.option("--raw", "is_raw", is_flag=True, help="Print the file unchanged.")
 @json_option
-@fetching_options
+@fetching_options(*_UNUSED, "quiet")
 @click.argument("source", metavar="URL|FILE|-")
 def show(
     *, agent: Agent | None, is_raw: bool, as_json: bool, settings: Settings, source: str
@@ -145,7 +147,7 @@ def _rows_outside(robots: RobotsTxt) -> list[_Row]:
 )
 @click.option("--json", "form", flag_value="json", help="Same as --format json.")
 @click.option("--strict", "is_strict", is_flag=True, help="Treat warnings as errors.")
-@fetching_options
+@fetching_options(*_UNUSED)
 @click.argument("sources", nargs=-1, required=True, metavar="{URL|FILE|-}...")
 def lint(
     *, form: str, is_strict: bool, settings: Settings, sources: tuple[str, ...]
@@ -153,7 +155,7 @@ def lint(
     """Find lines in robots.txt files that don't do what they seem to do.
 
     An argument that contains :// is a URL; anything else is a file. URLs are always
-    fetched, so you always see the current response; --store has no effect.
+    fetched, so you always see the current response.
 
     The exit code is 1 if there are errors, and 2 if a file is missing.
 
@@ -165,7 +167,7 @@ def lint(
     in_files: list[tuple[str, Finding]] = []
     is_complete = True
     for source in sources:
-        name, findings, trouble = _findings_of(source, replace(settings, store=None))
+        name, findings, trouble = _findings_of(source, settings)
         in_files += [(name, finding) for finding in findings]
         for finding in findings:
             if form == "json":
@@ -236,7 +238,7 @@ def _count_text(count: int, noun: str) -> str:
     " other.",
 )
 @json_option
-@fetching_options
+@fetching_options(*_UNUSED, "quiet")
 @click.argument("old", metavar="OLD")
 @click.argument("new", metavar="NEW")
 @click.argument("urls", nargs=-1, metavar="[URL]...")

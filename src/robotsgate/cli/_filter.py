@@ -144,7 +144,7 @@ def _end_of(text: str) -> float:
     help="Write lines whose site has no archived response to this file.",
 )
 @click.argument("more_files", nargs=-1, metavar="[FILE]...")
-@fetching_options
+@fetching_options()
 def filter_(
     *,
     agent: Agent,

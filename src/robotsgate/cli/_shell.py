@@ -247,32 +247,32 @@ class Settings:
             raise click.BadParameter(str(error), param_hint="--proxy") from error
 
 
-_FETCHING = (
-    click.option(
+_FETCHING = {
+    "dialect": click.option(
         "--dialect",
         type=click.Choice([dialect.value for dialect in Dialect]),
         default=Dialect.RFC9309.value,
         show_default=True,
         help="The dialect for parsing robots.txt.",
     ),
-    click.option(
+    "user_agent": click.option(
         "--user-agent",
         default=f"robotsgate/{__version__}",
         show_default=True,
         metavar="HEADER",
         help="The User-Agent header for fetching robots.txt.",
     ),
-    click.option(
+    "store": click.option(
         "--store",
         metavar="URL",
         help="Where to cache: sqlite:///FILE or redis://HOST. Default: in memory.",
     ),
-    click.option(
+    "proxy": click.option(
         "--proxy",
         metavar="URL",
         help="Fetch through this proxy, which then decides what may be accessed.",
     ),
-    click.option(
+    "timeout": click.option(
         "--timeout",
         type=float,
         default=Policy().fetch_deadline,
@@ -280,55 +280,71 @@ _FETCHING = (
         metavar="SECONDS",
         help="The time limit for fetching one robots.txt, including redirects.",
     ),
-    click.option(
+    "policy": click.option(
         "--policy",
         type=click.Choice(list(_PRESETS)),
         default="default",
         show_default=True,
         help="How to treat status codes and outages.",
     ),
-    click.option("-q", "--quiet", is_flag=True, help="Print only errors to stderr."),
-    click.option("-v", "--verbose", is_flag=True, help="Log each step to stderr."),
-)
+    "quiet": click.option(
+        "-q", "--quiet", is_flag=True, help="Print only errors to stderr."
+    ),
+    "verbose": click.option(
+        "-v", "--verbose", is_flag=True, help="Log each step to stderr."
+    ),
+}
 
 
-def fetching_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Add the fetching options to `command`, which receives them as `settings`."""
+def fetching_options(
+    *unused: str,
+) -> Callable[[Callable[..., _Result]], Callable[..., _Result]]:
+    """Add the fetching options except `unused` to a command.
 
-    @functools.wraps(command)
-    def with_settings(
-        *,
-        dialect: str,
-        timeout: float,
-        policy: str,
-        quiet: bool,
-        verbose: bool,
-        user_agent: str,
-        store: str | None,
-        proxy: str | None,
-        **others: Any,  # noqa: ANN401 (the command's options)
-    ) -> _Result:
-        _log_to_stderr(is_quiet=quiet, is_verbose=verbose)
-        try:
-            chosen = replace(_PRESETS[policy](), fetch_deadline=timeout)
-        except ValueError as error:
-            raise click.BadParameter(str(error), param_hint="--timeout") from error
-        if proxy is not None:
-            chosen = replace(chosen, address_guard=AddressGuard.OFF)
-        settings = Settings(
-            user_agent=user_agent,
-            store=store,
-            proxy=proxy,
-            policy=chosen,
-            dialect=Dialect(dialect),
-            is_quiet=quiet,
-        )
-        return command(settings=settings, **others)
+    The command receives them as `settings`.
+    """
 
-    with_options = with_settings
-    for option in reversed(_FETCHING):
-        with_options = option(with_options)
+    def with_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
+        @functools.wraps(command)
+        def with_settings(**options: Any) -> _Result:  # noqa: ANN401 (all options)
+            given = {name: options.pop(name) for name in _FETCHING if name in options}
+            return command(settings=_settings(**given), **options)
+
+        added = with_settings
+        for name in reversed(_FETCHING):
+            if name not in unused:
+                added = _FETCHING[name](added)
+        return added
+
     return with_options
+
+
+def _settings(
+    *,
+    dialect: str,
+    timeout: float,
+    policy: str = "default",
+    quiet: bool = False,
+    verbose: bool,
+    user_agent: str,
+    store: str | None = None,
+    proxy: str | None,
+) -> Settings:
+    _log_to_stderr(is_quiet=quiet, is_verbose=verbose)
+    try:
+        chosen = replace(_PRESETS[policy](), fetch_deadline=timeout)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--timeout") from error
+    if proxy is not None:
+        chosen = replace(chosen, address_guard=AddressGuard.OFF)
+    return Settings(
+        user_agent=user_agent,
+        store=store,
+        proxy=proxy,
+        policy=chosen,
+        dialect=Dialect(dialect),
+        is_quiet=quiet,
+    )
 
 
 json_option = click.option(
