@@ -161,7 +161,7 @@ def test_exit_code_reflects_the_worst_severity(
 
 
 def test_findings_can_be_a_sarif_log(program: Program) -> None:
-    result = program("lint", "--format", "sarif", "-", stdin=b"<\nDisallow: /\n")
+    result = program("lint", "--json", "--sarif", "-", stdin=b"<\nDisallow: /\n")
 
     (log,) = result.records
     (run,) = log["runs"]
@@ -194,7 +194,7 @@ def test_several_files_share_one_summary_and_one_log(
         file.write_bytes(b"Disalow: /\n")
 
     result = program("lint", *files)
-    (log,) = program("lint", "--format", "sarif", *files).records
+    (log,) = program("lint", "--sarif", *files).records
 
     assert result.code == 1
     assert [line.partition(":")[0] for line in result.stdout.splitlines()] == [
@@ -209,7 +209,7 @@ def test_several_files_share_one_summary_and_one_log(
 
 
 def test_missing_file_does_not_stop_the_others(program: Program) -> None:
-    result = program("lint", "--format=json", "no.txt", "-", stdin=b"Disalow: /\n")
+    result = program("lint", "--json", "no.txt", "-", stdin=b"Disalow: /\n")
 
     message = "only lenient crawlers understand 'disalow'"
     place = {"file": "<stdin>", "line": 1, "column": 1}

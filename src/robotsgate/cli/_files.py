@@ -138,19 +138,14 @@ def _rows_outside(robots: RobotsTxt) -> list[_Row]:
 
 @click.command()
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "sarif"]),
-    default="text",
-    show_default=True,
-    help="Print findings like compiler messages, as JSON Lines, or as SARIF.",
+    "--json", "form", flag_value="json", help="Print JSON, one object per line."
 )
-@click.option("--json", "form", flag_value="json", help="Same as --format json.")
+@click.option("--sarif", "form", flag_value="sarif", help="Print a SARIF log.")
 @click.option("--strict", "is_strict", is_flag=True, help="Treat warnings as errors.")
 @fetching_options(*_UNUSED)
 @click.argument("sources", nargs=-1, required=True, metavar="{URL|FILE|-}...")
 def lint(
-    *, form: str, is_strict: bool, settings: Settings, sources: tuple[str, ...]
+    *, form: str | None, is_strict: bool, settings: Settings, sources: tuple[str, ...]
 ) -> Exit:
     """Find lines in robots.txt files that don't do what they seem to do.
 
@@ -162,7 +157,7 @@ def lint(
     \b
     Examples:
       robotsgate lint robots.txt
-      robotsgate lint --strict --format sarif https://example.com/ > robots.sarif
+      robotsgate lint --strict --sarif https://example.com/ > robots.sarif
     """  # noqa: D301 (\b stops click from rewrapping)
     in_files: list[tuple[str, Finding]] = []
     is_complete = True
@@ -172,7 +167,7 @@ def lint(
         for finding in findings:
             if form == "json":
                 tell_json({"file": name, **finding.as_dict()})
-            elif form == "text":
+            elif form is None:
                 _tell_finding(finding, name)
         if trouble is not None:
             complain(trouble)
