@@ -218,6 +218,33 @@ def test_help_omits_options_that_the_command_does_not_use(
     assert [option for option in unused.split() if option in shown] == []
 
 
+def test_options_can_be_given_as_variables(
+    program: Program,
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    server = serve(Reply(status=403))
+    header = "ExampleBot/1.0 (+https://example.com/bot)"
+    for name, value in {
+        "AGENT": f"{header}\nx,y",
+        "PROXY": server.url,
+        "POLICY": "strict",
+        "STORE": f"sqlite:///{tmp_path}/robots.db",
+        "USER_AGENT": header,
+    }.items():
+        monkeypatch.setenv(f"ROBOTSGATE_{name}", value)
+
+    result = program("check", "--json", "http://site.example/")
+    (entry,) = program("cache", "ls", "--json").records
+
+    assert [one["agent"] for one in result.records] == [header, ["x", "y"]]
+    assert (result.code, result.records[0]["reason"]) == (1, "restricted")
+    assert server.requests[0].headers["user-agent"] == header
+    assert server.targets == ["http://site.example/robots.txt"]
+    assert entry["origin"] == "http://site.example"
+
+
 def test_shell_completion_is_printed() -> None:
     result = run_in_shell("_ROBOTSGATE_COMPLETE=bash_source robotsgate")
 

@@ -13,7 +13,7 @@ import click
 
 from robotsgate import Origin, SystemClock, open_store
 from robotsgate.caching import date_text, entry_as_dict
-from robotsgate.cli._shell import json_option, tell_json, tell_table
+from robotsgate.cli._shell import from_variable, json_option, tell_json, tell_table
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -46,6 +46,7 @@ def _on_store(command: Callable[..., Coroutine[Any, Any, None]]) -> Callable[...
         required=True,
         callback=_existing,
         metavar="URL",
+        **from_variable("STORE"),
         help="The store: sqlite:///FILE, redis://HOST.",
     )
     @json_option

@@ -17,6 +17,7 @@ from robotsgate.cli._shell import (
     agent_text,
     complain,
     fetching_options,
+    from_variable,
     json_option,
     lines_of_stdin,
     tell,
@@ -53,6 +54,7 @@ _STYLES = {
     help="A product token or a whole User-Agent header; may be repeated. "
     "TOKEN,TOKEN is one crawler with two names, the more specific one first. "
     "Default: all agents.",
+    **from_variable("AGENT"),
 )
 @click.option(
     "--explain", "explains", is_flag=True, help="Show the lines behind each verdict."

@@ -54,6 +54,7 @@ from robotsgate.cli._shell import (
     complain,
     console,
     fetching_options,
+    from_variable,
     lines_of_stdin,
     note,
     tell_raw,
@@ -91,7 +92,7 @@ def _end_of(text: str) -> float:
 
 
 @click.command("filter")
-@agent_option("agent", required=True, help="The crawler.")
+@agent_option("agent", required=True, help="The crawler.", **from_variable("AGENT"))
 @click.option(
     "--rejected",
     type=click.File("wb", lazy=False),

@@ -18,7 +18,7 @@ from contextlib import (
     suppress,
 )
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import anyio
 import click
@@ -247,6 +247,11 @@ class Settings:
             raise click.BadParameter(str(error), param_hint="--proxy") from error
 
 
+def from_variable(name: str) -> dict[str, Any]:
+    """The arguments of `click.option` that read it from ROBOTSGATE_`name`, too."""
+    return {"envvar": f"ROBOTSGATE_{name}", "show_envvar": True}
+
+
 _FETCHING = {
     "dialect": click.option(
         "--dialect",
@@ -260,16 +265,19 @@ _FETCHING = {
         default=f"robotsgate/{__version__}",
         show_default=True,
         metavar="HEADER",
+        **from_variable("USER_AGENT"),
         help="The User-Agent header for fetching robots.txt.",
     ),
     "store": click.option(
         "--store",
         metavar="URL",
+        **from_variable("STORE"),
         help="Where to cache: sqlite:///FILE or redis://HOST. Default: in memory.",
     ),
     "proxy": click.option(
         "--proxy",
         metavar="URL",
+        **from_variable("PROXY"),
         help="Fetch through this proxy, which then decides what may be accessed.",
     ),
     "timeout": click.option(
@@ -285,6 +293,7 @@ _FETCHING = {
         type=click.Choice(list(_PRESETS)),
         default="default",
         show_default=True,
+        **from_variable("POLICY"),
         help="How to treat status codes and outages.",
     ),
     "quiet": click.option(
@@ -361,13 +370,20 @@ def agent_of(text: str) -> Agent:
     return tuple(map(str.strip, text.split(","))) if is_list else text
 
 
+class _AgentType(click.types.FuncParamType):  # type: ignore[type-arg] # click < 8.5
+    # Not white space, which a User-Agent header contains.
+    envvar_list_splitter: ClassVar[str | None] = "\n"
+
+
 def agent_text(agent: Agent) -> str:
     return agent if isinstance(agent, str) else ",".join(agent)
 
 
 def agent_option(name: str, **others: Any) -> Callable[..., Any]:  # noqa: ANN401 (as in `click.option`)
     """The option -a; `others` are arguments of `click.option`."""
-    return click.option("-a", "--agent", name, type=agent_of, metavar="AGENT", **others)
+    return click.option(
+        "-a", "--agent", name, type=_AgentType(agent_of), metavar="AGENT", **others
+    )
 
 
 class _PrintableFormatter(logging.Formatter):
