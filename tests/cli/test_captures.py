@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 from typing import TYPE_CHECKING
+
+import pytest
 
 from tests.cli.conftest import peak_kib
 from tests.integrations.warc_files import http, member, plain, record, zipped
@@ -13,8 +16,6 @@ from tests.tables import cases
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from tests.cli.conftest import Program, Serve
 
@@ -97,12 +98,9 @@ def test_files_are_read_as_one_in_the_given_order(
     ]
     stdin = "\n".join(f"{_SITE}/{number}" for number in "123").encode()
 
-    result = program("filter", "-a", "a", "--responses", *files, stdin=stdin)
-    same = program(
-        *("filter", "-a", "a", "-q"),
-        *(f"--responses={file}" for file in files),
-        stdin=stdin,
-    )
+    options = ["filter", "-a", "a", *(f"--responses={file}" for file in files)]
+    result = program(*options, stdin=stdin)
+    same = program(*options, "-q", stdin=stdin)
 
     assert result.stdout == same.stdout == f"{_SITE}/1\n{_SITE}/3\n"
     assert result.stderr == (
@@ -110,6 +108,25 @@ def test_files_are_read_as_one_in_the_given_order(
         + "3 URLs, 2 allowed, 0 not archived\n"
     )
     assert same.stderr == ""
+
+
+@cases("data", {
+    "a compressed WARC file": (zipped(*_TWO),),
+    "a WARC file": (b"WARC/1.1\r\n",),
+    "compressed URLs": (gzip.compress(f"{_SITE}/".encode()),),
+})  # fmt: skip
+@pytest.mark.parametrize("options", [[], ["--responses", "x.warc"]])
+def test_capture_in_the_place_of_urls_is_an_error_that_names_the_option(
+    program: Program, tmp_path: Path, data: bytes, options: list[str]
+) -> None:
+    """Files after the first of --responses used to be captures, too."""
+    file = tmp_path / "x"
+    file.write_bytes(data)
+
+    result = program("filter", "-a", "a", *options, file, file, stdin=b"")
+
+    assert (result.code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert f"expected URLs; use --responses {file} " in result.stderr
 
 
 def test_unarchived_url_is_neither_allowed_nor_rejected(
@@ -190,7 +207,8 @@ def test_damaged_file_is_used_up_to_the_damage(
     urls = [f"{site}/{path}" for site in (_SITE, _OTHER, third) for path in "pq"]
 
     result = program(
-        *("filter", "-a", "a", "--responses", file, following, "--unknown", unknown),
+        *("filter", "-a", "a", "--responses", file, "--responses", following),
+        *("--unknown", unknown),
         stdin="\n".join(urls).encode(),
     )
 

@@ -40,6 +40,21 @@ def test_allowed_urls_are_printed_in_input_order(
     assert result.stderr == "9,000 URLs, 6,000 allowed, 2 origins fetched, 0 failed\n"
 
 
+@pytest.mark.parametrize("name", ["urls.txt", "-"])
+def test_urls_are_read_from_a_file_or_stdin(
+    program: Program, serve: Serve, tmp_path: Path, name: str
+) -> None:
+    lines = f"{serve(Reply(body=_BODY)).url}/x\n"
+    file = tmp_path / "urls.txt"
+    file.write_text(lines)
+
+    source = "-" if name == "-" else file
+    stdin = lines.encode() if name == "-" else b""
+    result = program("filter", "-q", "-a", "a", source, stdin=stdin)
+
+    assert (result.code, result.stdout) == (0, lines)
+
+
 def test_lines_stay_in_order_if_their_origins_do_not_fit_in_memory(
     program: Program, serve: Serve, tmp_path: Path
 ) -> None:
@@ -289,7 +304,7 @@ def test_progress_is_shown_on_a_terminal(serve: Serve, tmp_path: Path) -> None:
     urls = tmp_path / "urls"
     urls.write_text(f"{serve(Reply(body=_BODY)).url}/\n" * 10)
 
-    shown = run_on_terminal("filter", "-a", "a", stdin=urls, on_stderr=True)
+    shown = run_on_terminal("filter", "-a", "a", urls, on_stderr=True)
 
     assert re.search(rb"10 URLs, [\d,]+/s, 1 origins, 0 failed ", shown)
     assert b"100 %" in shown

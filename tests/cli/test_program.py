@@ -337,7 +337,8 @@ _WARC = [*_FILTER, "--responses", "x"]
         ([*_FILTER, "--as-of", "2024-01-31"], b"", "--responses with --as-of"),
     "--unknown without captures":
         ([*_FILTER, "--unknown", "/dev/null"], b"", "with --unknown"),
-    "an argument without captures": ([*_FILTER, "urls.txt"], b"", "URLs on stdin"),
+    "a missing file of URLs": ([*_FILTER, "/nowhere/x"], b"", "'/nowhere/x': No such"),
+    "a second file of URLs": ([*_FILTER, "-", "x"], b"", "unexpected extra argument"),
 })  # fmt: skip
 def test_error_is_one_line_on_stderr(
     program: Program, arguments: list[str], stdin: bytes, words: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import anyio
@@ -19,7 +20,7 @@ from robotsgate.cli._shell import (
     fetching_options,
     from_variable,
     json_option,
-    lines_of_stdin,
+    lines_of,
     tell,
     tell_json,
     text_of,
@@ -106,7 +107,7 @@ class _Check:
             if urls not in {(), ("-",)}:
                 await self._check(checker, urls)
                 return
-            async for lines, _ in lines_of_stdin():
+            async for lines, _ in lines_of(sys.stdin.buffer):
                 await self._check(checker, self._urls_in(lines))
 
     async def _check(self, checker: RobotsChecker, urls: Iterable[str]) -> None:

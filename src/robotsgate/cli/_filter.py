@@ -2,10 +2,10 @@
 
 `check_many` would be slower, because it creates a verdict for each URL.
 
-    stdin ──► batches of lines, a few at a time
-                  │ a checker or, with --responses, captures in WARC files
-                  ▼
-              in order, to stdout and to the files for rejected and unknown lines
+    a file ──► batches of lines, a few at a time
+                   │ a checker or, with --responses, captures in WARC files
+                   ▼
+               in order, to stdout and to the files for rejected and unknown lines
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import os
 import re
 import sqlite3
 import stat
-import sys
 from contextlib import (
     asynccontextmanager,
     closing,
@@ -28,7 +27,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, time
 from itertools import count
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 import anyio
 import click
@@ -55,7 +54,7 @@ from robotsgate.cli._shell import (
     console,
     fetching_options,
     from_variable,
-    lines_of_stdin,
+    lines_of,
     note,
     tell_raw,
     text_of,
@@ -89,6 +88,15 @@ def _end_of(text: str) -> float:
             f"expected a date such as 2024-01-31 or 2024-01-31T12:00Z, got {text!r}"
         ) from error
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _file_of_urls(name: str) -> BinaryIO:
+    context = click.get_current_context()
+    source: Any = click.File("rb").convert(name, None, context)  # closes it at the end
+    if name != "-" and source.peek(5).startswith((b"WARC/", b"\x1f\x8b")):
+        source.close()
+        raise click.BadParameter(f"expected URLs; use --responses {name}")
+    return cast("BinaryIO", source)
 
 
 @click.command("filter")
@@ -128,8 +136,8 @@ def _end_of(text: str) -> float:
     "files",
     multiple=True,
     metavar="FILE",
-    help="Use the robots.txt responses in a WARC file instead of fetching."
-    " More FILEs may follow.",
+    help="Use the robots.txt responses in a WARC file instead of fetching;"
+    " may be repeated.",
 )
 @click.option(
     "--as-of",
@@ -144,7 +152,7 @@ def _end_of(text: str) -> float:
     metavar="FILE",
     help="Write lines whose site has no archived response to this file.",
 )
-@click.argument("more_files", nargs=-1, metavar="[FILE]...")
+@click.argument("source", type=_file_of_urls, default="-", metavar="[FILE]")
 @fetching_options()
 def filter_(
     *,
@@ -156,15 +164,16 @@ def filter_(
     files: tuple[str, ...],
     as_of: float | None,
     unknown: IO[bytes] | None,
-    more_files: tuple[str, ...],
+    source: BinaryIO,
     settings: Settings,
 ) -> Exit:
-    """Print the URLs from stdin that AGENT may fetch.
+    """Print the URLs in FILE that AGENT may fetch.
 
-    The URLs keep their order. With more sites than --max-origins, group the URLs by
-    site, because each change of site then takes time. Lines without a URL are counted
-    and skipped, and the exit code is then 1. With --store, a later run can reuse the
-    fetched files; without it, they are kept in a temporary folder.
+    Without a FILE, or with "-", URLs are read from stdin. The URLs keep their order.
+    With more sites than --max-origins, group the URLs by site, because each change of
+    site then takes time. Lines without a URL are counted and skipped, and the exit code
+    is then 1. With --store, a later run can reuse the fetched files; without it, they
+    are kept in a temporary folder.
 
     With --responses, archived responses are used instead of fetching. URLs on sites
     without an archived response are neither allowed nor rejected, and the exit code is
@@ -173,18 +182,19 @@ def filter_(
 
     \b
     Examples:
-      robotsgate filter -a ExampleBot < urls.txt > allowed.txt
+      robotsgate filter -a ExampleBot urls.txt > allowed.txt
       robotsgate filter -a ExampleBot --store sqlite:///robots.db \\
-        --rejected rejected.txt < urls.txt > allowed.txt
+        --rejected rejected.txt urls.txt > allowed.txt
       robotsgate filter -a ExampleBot --json --field link < pages.jsonl
       robotsgate filter -a ExampleBot --responses robots.warc.gz \\
-        --as-of 2024-01-31 --unknown unknown.txt < urls.txt > allowed.txt
+        --as-of 2024-01-31 --unknown unknown.txt urls.txt > allowed.txt
     """  # noqa: D301 (\b stops click from rewrapping)
     _check_usage(click.get_current_context())
     # Raises if `agent` is not a crawler's name, before any file is read.
     RobotsTxt.parse("", dialect=settings.dialect).rules_for(agent)
     work = _Filter(
         agent=agent,
+        source=source,
         url_field=url_field if is_json else None,
         rejected=rejected,
         unknown=unknown,
@@ -195,7 +205,7 @@ def filter_(
         anyio.run(work.run, _stored_checker(settings, max_origins))
         return work.exit_code
     with closing(Captures(settings, as_of=as_of, max_origins=max_origins)) as captures:
-        for file in files + more_files:
+        for file in files:
             captures.read(file)
         anyio.run(work.run, nullcontext(captures))
     return Exit.TROUBLE if captures.is_damaged else work.exit_code
@@ -208,9 +218,6 @@ def _check_usage(context: click.Context) -> None:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     ]
     has_files = "files" in given
-    if "more_files" in given and not has_files:
-        argument = context.params["more_files"][0]
-        raise click.UsageError(f"expected URLs on stdin, got argument {argument!r}")
     for name in given:
         option = f"--{name.replace('_', '-')}"
         if has_files and name in _ONLY_TO_FETCH:
@@ -247,12 +254,13 @@ class _Filter:
     """One run of the command."""
 
     agent: Agent
+    source: BinaryIO
     url_field: str | None  # `None` if each line is a URL
     rejected: IO[bytes] | None
     unknown: IO[bytes] | None
     is_quiet: bool
     counts: Counts
-    _source: RobotsChecker | Captures = field(init=False)
+    _answers: RobotsChecker | Captures = field(init=False)
     _show: Callable[[], None] = field(init=False)
     _places: anyio.Semaphore = field(init=False)
 
@@ -263,23 +271,24 @@ class _Filter:
         return Exit.DISALLOWED if self.counts.without_url else Exit.ALLOWED
 
     async def run(
-        self, source: AbstractAsyncContextManager[RobotsChecker | Captures]
+        self, answers: AbstractAsyncContextManager[RobotsChecker | Captures]
     ) -> None:
-        with progress(self.counts, is_quiet=self.is_quiet) as self._show:
+        total = _size_of(self.source)
+        with progress(self.counts, total=total, is_quiet=self.is_quiet) as self._show:
             try:
-                async with source as self._source:
-                    await self._filter_stdin()
+                async with answers as self._answers:
+                    await self._filter_lines()
             except BaseExceptionGroup as group:
                 # Not `except*`: Python 3.11.2 would wrap this `raise` in a group, too.
                 raise (group.subgroup(OSError) or group).exceptions[0] from group
 
-    async def _filter_stdin(self) -> None:
+    async def _filter_lines(self) -> None:
         """Filter a few batches of lines at a time, and print each after the last."""
         self._places = anyio.Semaphore(_BATCHES_AT_ONCE)
         previous = anyio.Event()
         previous.set()
         async with anyio.create_task_group() as tasks:
-            async for lines, position in lines_of_stdin():
+            async for lines, position in lines_of(self.source):
                 await self._places.acquire()
                 printed = anyio.Event()
                 batch = (lines, position, previous, printed)
@@ -307,8 +316,8 @@ class _Filter:
         counts.without_url += results.without_url
         counts.allowed += len(results.allowed)
         counts.unknown += len(results.unknown)
-        if isinstance(self._source, RobotsChecker):
-            stats = self._source.stats
+        if isinstance(self._answers, RobotsChecker):
+            stats = self._answers.stats
             counts.fetches = stats.fetches
             counts.failures = stats.unreachable + stats.refused
         tell_raw(results.allowed)
@@ -324,7 +333,7 @@ class _Filter:
         lines = [line for line in map(bytes.strip, lines) if line]
         questions = [self._question(line) for line in lines]
         urls = [url for url, _ in questions]
-        answers = await self._source.can_fetch_many(self.agent, urls)
+        answers = await self._answers.can_fetch_many(self.agent, urls)
         results = _Results()
         for line, (url, error), answer in zip(lines, questions, answers, strict=True):
             if answer and self.url_field is None:
@@ -375,9 +384,9 @@ class _Filter:
         if is_url:
             try:
                 if self.rejected is None:
-                    self._source.peek(self.agent, url)
+                    self._answers.peek(self.agent, url)
                 else:
-                    verdict = await self._source.check(self.agent, url)
+                    verdict = await self._answers.check(self.agent, url)
             except InvalidURLError as invalid:
                 is_url, error = False, str(invalid)
             except UnsupportedError as unsupported:
@@ -398,8 +407,8 @@ class _Filter:
 
     def _dated(self, line: bytes, url: str | None) -> bytes:
         """The JSON object in `line`, with the date of the capture if there is one."""
-        if isinstance(self._source, Captures):
-            return self._source.dated(line, url)
+        if isinstance(self._answers, Captures):
+            return self._answers.dated(line, url)
         return line
 
 
@@ -411,7 +420,7 @@ class Counts:
     """What has been printed so far."""
 
     has_archive: bool  # whether archived responses are used instead of fetching
-    position: int = 0  # in stdin, in bytes
+    position: int = 0  # in the input, in bytes
     urls: int = 0
     without_url: int = 0  # lines
     allowed: int = 0
@@ -431,11 +440,14 @@ class Counts:
 
 
 @contextmanager
-def progress(counts: Counts, *, is_quiet: bool) -> Iterator[Callable[[], None]]:
+def progress(
+    counts: Counts, *, total: int | None, is_quiet: bool
+) -> Iterator[Callable[[], None]]:
     """Show `counts` on stderr at the end, and continuously if stderr is a terminal.
 
-    If stdout is a terminal as well, the counts are only shown at the end. Yields a
-    function to call whenever the counts have changed.
+    If stdout is a terminal as well, the counts are only shown at the end. `total` is
+    the size of the input in bytes. Yields a function to call whenever the counts have
+    changed.
     """
     terminal = console(on_stderr=True)
     bar = Progress(
@@ -449,7 +461,7 @@ def progress(counts: Counts, *, is_quiet: bool) -> Iterator[Callable[[], None]]:
         redirect_stderr=False,
         disable=is_quiet or not terminal.is_terminal or console().is_terminal,
     )
-    task = bar.add_task("", total=_bytes_of_stdin())
+    task = bar.add_task("", total=total)
 
     def show() -> None:
         rate = counts.urls / (bar.tasks[0].elapsed or 1)
@@ -471,10 +483,10 @@ def progress(counts: Counts, *, is_quiet: bool) -> Iterator[Callable[[], None]]:
             note(str(counts))
 
 
-def _bytes_of_stdin() -> int | None:
-    """The size of stdin in bytes; `None` if unknown, for example for a pipe."""
+def _size_of(source: BinaryIO) -> int | None:
+    """The size of `source` in bytes; `None` if unknown, for example for a pipe."""
     try:
-        status = os.fstat(sys.stdin.fileno())
+        status = os.fstat(source.fileno())
     except OSError:
         return None
     return status.st_size if stat.S_ISREG(status.st_mode) else None

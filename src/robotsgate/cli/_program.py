@@ -105,7 +105,7 @@ def program() -> None:
     Examples:
       robotsgate check -a ExampleBot https://example.com/private
       robotsgate lint robots.txt
-      robotsgate filter -a ExampleBot < urls.txt > allowed.txt
+      robotsgate filter -a ExampleBot urls.txt > allowed.txt
     """  # noqa: D301 (\b stops click from rewrapping)
 
 

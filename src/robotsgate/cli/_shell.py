@@ -18,7 +18,7 @@ from contextlib import (
     suppress,
 )
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypeVar, cast
 
 import anyio
 import click
@@ -139,12 +139,12 @@ _BLOCK_BYTES = 65_536
 _LONGEST_LINE = 2**20
 
 
-async def lines_of_stdin() -> AsyncIterator[tuple[list[bytes], int]]:
+async def lines_of(source: BinaryIO) -> AsyncIterator[tuple[list[bytes], int]]:
     """Batches of lines without their endings, and the number of bytes read so far.
 
     A line that is too long for `text_of` may be truncated, but stays too long.
     """
-    source = cast("BufferedReader", sys.stdin.buffer)
+    reader = cast("BufferedReader", source)
     is_file = False
     rest, position = b"", 0
     while True:
@@ -153,7 +153,7 @@ async def lines_of_stdin() -> AsyncIterator[tuple[list[bytes], int]]:
                 await anyio.wait_readable(source.fileno())
             except OSError:  # a file is always readable
                 is_file = True
-        block = source.read1(_BLOCK_BYTES)
+        block = reader.read1(_BLOCK_BYTES)
         position += len(block)
         *lines, rest = (rest + block).split(b"\n")
         if not block and rest:
