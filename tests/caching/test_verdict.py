@@ -242,7 +242,7 @@ def test_sentence_after_redirects_names_both_ends(
 
 
 @cases("fetched_at error date", {
-    "a date": (1_000_000_000.0, None, "2001-09-09 01:46:40+00:00"),
+    "a date": (1_000_000_000.0, None, "2001-09-09T01:46:40Z"),
     "no date": (None, "timed out", "unknown date"),
     "beyond the year 9999": (1e15, "timed out", "epoch second 1000000000000000"),
 })  # fmt: skip

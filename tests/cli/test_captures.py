@@ -178,7 +178,7 @@ def test_json_has_the_date_of_the_capture_used(
         stdin="\n".join(lines).encode(),
     )
 
-    day = 86_400.0
+    day = "1970-01-02T00:00:00Z"
     assert result.code == 3
     assert result.stdout.startswith(lines[0][:-1].rstrip())  # unchanged
     dates = [row["robots_txt_fetched_at"] for row in result.records]
@@ -187,8 +187,9 @@ def test_json_has_the_date_of_the_capture_used(
     assert result.stdout.count("robots_txt_fetched_at") == 2
     rows = [json.loads(row) for row in rejected.read_text().splitlines()]
     dates = [row["robots_txt_fetched_at"] for row in rows]
-    assert dates == [day, 3 * day, None]
+    assert dates == [day, "1970-01-04T00:00:00Z", None]
     assert rows[1]["verdict"]["status"] == 503
+    assert rows[0]["verdict"]["fetched_at"] == day
     assert unknown.read_text() == f"{lines[-1]}\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 import robotsgate.cli
 from robotsgate.__main__ import main
 from robotsgate.cli import _program
+from robotsgate.cli._shell import tell_json
 from tests.cli.conftest import run_in_shell, run_on_terminal, running
 from tests.servers.answers import Reply
 from tests.servers.loopback import dead_port
@@ -243,6 +245,25 @@ def test_options_can_be_given_as_variables(
     assert server.requests[0].headers["user-agent"] == header
     assert server.targets == ["http://site.example/robots.txt"]
     assert entry["origin"] == "http://site.example"
+
+
+@cases("record shown", {
+    "a date": ({"fetched_at": 86_400.5}, {"fetched_at": "1970-01-02T00:00:00Z"}),
+    "a date in an object": (
+        {"outage": {"evidence_since": 0.0, "attempts": 1}},
+        {"outage": {"evidence_since": "1970-01-01T00:00:00Z", "attempts": 1}},
+    ),
+    "no date": ({"fresh_until": None}, {"fresh_until": None}),
+    "a duration": ({"crawl_delay": 5.0}, {"crawl_delay": 5.0}),
+})  # fmt: skip
+def test_json_has_dates_in_iso_8601(
+    capsys: pytest.CaptureFixture[str],
+    record: dict[str, object],
+    shown: dict[str, object],
+) -> None:
+    tell_json(record)
+
+    assert json.loads(capsys.readouterr().out) == shown
 
 
 def test_shell_completion_is_printed() -> None:

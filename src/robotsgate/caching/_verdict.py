@@ -201,7 +201,7 @@ def printable(text: str) -> str:
 
 
 def date_text(epoch_seconds: float | None) -> str:
-    """A human-readable date in UTC; "unknown date" for `None`."""
+    """A date in UTC as in ISO 8601, in seconds; "unknown date" for `None`."""
     if epoch_seconds is None:
         return "unknown date"
     from datetime import UTC, datetime  # noqa: PLC0415 (rarely needed)
@@ -210,7 +210,7 @@ def date_text(epoch_seconds: float | None) -> str:
         moment = datetime.fromtimestamp(epoch_seconds, UTC)
     except (OverflowError, ValueError, OSError):  # a clock set beyond the year 9999
         return f"epoch second {epoch_seconds:.0f}"
-    return moment.isoformat(sep=" ", timespec="seconds")
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 _DAY = 86_400.0

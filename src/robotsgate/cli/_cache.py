@@ -13,7 +13,13 @@ import click
 
 from robotsgate import Origin, SystemClock, open_store
 from robotsgate.caching import date_text, entry_as_dict
-from robotsgate.cli._shell import from_variable, json_option, tell_json, tell_table
+from robotsgate.cli._shell import (
+    from_variable,
+    json_option,
+    tell_json,
+    tell_table,
+    with_dates,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -142,7 +148,7 @@ def _tell(record: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         tell_json(record)
     else:
-        tell_table(("what", "value"), list(_rows(record)))
+        tell_table(("what", "value"), list(_rows(with_dates(record))))
 
 
 def _rows(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -150,6 +156,4 @@ def _rows(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]
         if isinstance(value, dict):
             yield from _rows(value, f"{name} ")
         elif value not in (None, "", []):
-            is_date = name.endswith(("_at", "_until")) or name == "since"
-            words = date_text(value) if is_date else str(value)
-            yield prefix + name.replace("_", " "), words
+            yield prefix + name.replace("_", " "), str(value)

@@ -58,6 +58,7 @@ from robotsgate.cli._shell import (
     note,
     tell_raw,
     text_of,
+    with_dates,
 )
 
 if TYPE_CHECKING:
@@ -401,7 +402,7 @@ class _Filter:
         text = line.decode(errors="surrogateescape")
         if self.url_field is None:
             return f"{printable(text)}\t{printable(error or str(verdict))}".encode()
-        shown = None if verdict is None else verdict.as_dict()
+        shown = None if verdict is None else with_dates(verdict.as_dict())
         row = json.dumps({"line": text, "error": error, "verdict": shown}).encode()
         return self._dated(row, None if verdict is None else verdict.url)
 
@@ -611,13 +612,13 @@ class Captures:
     def dated(self, line: bytes, url: str | None) -> bytes:
         """The JSON object in `line`, plus the date of the capture used for `url`.
 
-        The added field contains epoch seconds, or null if there is no date.
+        The added field is null if there is no date.
         """
         date = None if url is None else self._date_of(str(Origin.from_url(url)))
         if _DATE.encode() in line:  # from an earlier run
             return json.dumps(json.loads(line) | {_DATE: date}).encode()
         return line[:-1] + f', "{_DATE}": {json.dumps(date)}}}'.encode()
 
-    def _fetched_at(self, origin: str) -> float | None:
+    def _fetched_at(self, origin: str) -> Any:  # noqa: ANN401 (a JSON type)
         capture = self._find(origin)
-        return None if capture is None else capture.fetched_at
+        return None if capture is None else with_dates(capture.fetched_at, _DATE)

@@ -36,7 +36,7 @@ from robotsgate import (
     __version__,
     open_store,
 )
-from robotsgate.caching import printable
+from robotsgate.caching import date_text, printable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -101,8 +101,16 @@ def tell_raw(lines: Iterable[bytes]) -> None:
 
 
 def tell_json(value: object) -> None:
-    """Print `value` to stdout as one line of JSON, in ASCII."""
-    _write(json.dumps(value, allow_nan=False))
+    """Print `value` to stdout as one line of JSON, in ASCII, with dates in ISO 8601."""
+    _write(json.dumps(with_dates(value), allow_nan=False))
+
+
+def with_dates(value: Any, name: str = "") -> Any:  # noqa: ANN401 (JSON types)
+    """`value`, called `name`, with ISO 8601 dates in place of epoch seconds."""
+    if isinstance(value, dict):
+        return {key: with_dates(one, key) for key, one in value.items()}
+    is_date = name.endswith(("_at", "_until", "since")) and isinstance(value, float)
+    return date_text(value) if is_date else value
 
 
 def tell_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
