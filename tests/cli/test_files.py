@@ -345,9 +345,9 @@ def test_paths_to_compare_are_derived_from_the_patterns(
 
     assert (result.code, result.stderr) == (1, "")
     assert result.stdout.splitlines() == [
-        "/p a: disallowed (line 2: Disallow: /p) -> allowed",
-        "/p//xx a: disallowed (line 2: Disallow: /p) -> allowed",
-        "/px a: disallowed (line 2: Disallow: /p) -> allowed",
+        "/p\ta\tdisallowed (line 2: Disallow: /p)\tallowed",
+        "/p//xx\ta\tdisallowed (line 2: Disallow: /p)\tallowed",
+        "/px\ta\tdisallowed (line 2: Disallow: /p)\tallowed",
     ]
 
 
@@ -373,7 +373,7 @@ def test_crawler_with_two_names_is_printed_as_given(
 ) -> None:
     result = program("diff", "-a", "x,a", *files, "/p")
 
-    assert result.stdout.startswith("/p x,a: ")
+    assert result.stdout.startswith("/p\tx,a\t")
 
 
 def test_equivalent_files_have_no_differences(program: Program, serve: Serve) -> None:

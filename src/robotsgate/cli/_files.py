@@ -16,7 +16,6 @@ from robotsgate.cli._explain import Finding, about_answer, about_file, sarif
 from robotsgate.cli._shell import (
     Agent,
     Exit,
-    Part,
     Settings,
     agent_option,
     agent_text,
@@ -260,21 +259,20 @@ def diff(
       robotsgate diff -a ExampleBot old.txt new.txt /private /public
     """  # noqa: D301 (\b stops click from rewrapping)
     both = [_robots_txt_of(source, settings) for source in (old, new)]
-    code = Exit.ALLOWED
+    rows = []
     for url, agent in product(
         urls or _paths_of(both), agents or _agents_named_in(both)
     ):
         was, is_ = (robots.match(agent, url) for robots in both)
         if was.allowed == is_.allowed:
             continue
-        code = Exit.DISALLOWED
+        rows.append((url, agent_text(agent), _answer(was), _answer(is_)))
         if as_json:
             names = {"agent": agent, "url": url}
             tell_json(names | {"old": was.as_dict(), "new": is_.as_dict()})
-        else:
-            name = (agent_text(agent), "bold")
-            tell(f"{url} ", name, ": ", *_answer(was), " -> ", *_answer(is_))
-    return code
+    if rows and not as_json:
+        tell_table(("url", "agent", "old", "new"), rows)
+    return Exit.DISALLOWED if rows else Exit.ALLOWED
 
 
 def _agents_named_in(both: Sequence[RobotsTxt]) -> tuple[str, ...]:
@@ -295,10 +293,10 @@ def _paths_of(both: Sequence[RobotsTxt]) -> list[str]:
     return sorted(paths)
 
 
-def _answer(match: Match) -> tuple[Part, Part]:
-    word = ("allowed", "green") if match.allowed else ("disallowed", "red")
+def _answer(match: Match) -> str:
+    word = "allowed" if match.allowed else "disallowed"
     rule = match.rule
-    return word, "" if rule is None else f" (line {rule.line}: {rule})"
+    return word if rule is None else f"{word} (line {rule.line}: {rule})"
 
 
 class _NoFileError(click.ClickException):
