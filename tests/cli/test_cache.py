@@ -76,6 +76,20 @@ def test_entries_of_an_origin_are_shown(
     assert [one["access"] for one in broken] == [None]
 
 
+def test_cached_file_is_printed_unchanged(
+    program: Program, serve: Serve, store: str, dead: str
+) -> None:
+    body = b"User-agent: *\r\nDisallow: /\xc3\xa9"
+    url = serve(Reply(body=body)).url
+    program("check", "--store", store, url)
+
+    result = program("cache", "show", "--store", store, "--raw", f"{url}/page")
+    without = program("cache", "show", "--store", store, "--raw", dead)
+
+    assert (result.code, result.stdout.encode()) == (0, body)
+    assert (without.code, without.stdout) == (2, "")
+
+
 @cases("arguments expected", {
     "stats": (["stats"], Result(code=0, stderr="",
         stdout="entries\t4\nsuccessful\t2\nunreachable\t1\nunreadable\t1\n")),
@@ -83,6 +97,8 @@ def test_entries_of_an_origin_are_shown(
         stdout='{"entries": 4, "successful": 2, "unreachable": 1, "unreadable": 1}\n')),
     "an origin without an entry": (["show", "http://y/"], Result(code=2, stdout="",
         stderr="robotsgate: the store has no entry for http://y\n")),
+    "an entry without a file": (["show", "--raw", "http://x/"], Result(code=2,
+        stdout="", stderr="robotsgate: the store has no file for http://x\n")),
 })  # fmt: skip
 def test_command_prints_about_the_store(
     program: Program, store: str, arguments: list[str], expected: Result

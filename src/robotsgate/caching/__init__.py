@@ -3,7 +3,7 @@
 Pure: no network, no disk; the time is always an argument.
 """
 
-from robotsgate.caching._codec import entry_as_dict
+from robotsgate.caching._codec import entry_as_dict, file_in_entry
 from robotsgate.caching._freshness import freshness_lifetime, seconds_asked_for
 from robotsgate.caching._outcome import FailureKind
 from robotsgate.caching._policy import (
@@ -33,6 +33,7 @@ __all__ = [
     "Verdict",
     "date_text",
     "entry_as_dict",
+    "file_in_entry",
     "file_of",
     "freshness_lifetime",
     "printable",

@@ -129,6 +129,20 @@ def entry_as_dict(key: str, data: bytes) -> dict[str, Any]:
     }
 
 
+def file_in_entry(key: str, data: bytes) -> bytes | None:
+    """The robots.txt in a stored entry, decoded; the arguments of `entry_as_dict`.
+
+    `None` if the entry has none, or the bytes are unreadable.
+    """
+    origin, _, terms = key.partition(" ")
+    try:
+        entry = decode(data, origin=origin, terms=terms, max_bytes=_LONGEST_BODY)
+    except CodecError:
+        return None
+    packed = entry.packed
+    return None if packed is None else unpack(packed)
+
+
 def _parts(data: bytes, seed: int) -> tuple[bytes, Packed | None]:
     """The head and packed body, if any, of `data`, which must be undamaged."""
     version, checksum = _FRAME.unpack_from(data)

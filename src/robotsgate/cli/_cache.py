@@ -12,11 +12,12 @@ import anyio
 import click
 
 from robotsgate import Origin, SystemClock, open_store
-from robotsgate.caching import date_text, entry_as_dict
+from robotsgate.caching import date_text, entry_as_dict, file_in_entry
 from robotsgate.cli._shell import (
     from_variable,
     json_option,
     tell_json,
+    tell_raw,
     tell_table,
     with_dates,
 )
@@ -94,18 +95,26 @@ async def ls(store: ListableStore, *, as_json: bool) -> None:
 
 @cache.command()
 @_on_store
+@click.option("--raw", "is_raw", is_flag=True, help="Print the cached file instead.")
 @click.argument("url")
-async def show(store: ListableStore, *, as_json: bool, url: str) -> None:
-    """Show the entry for URL's origin, without the file itself."""
-    origin = Origin.from_url(url)
-    is_empty = True
-    async for _, record in _records(store):
-        if record["origin"] != str(origin):
-            continue
-        is_empty = False
-        _tell(record, as_json=as_json)
-    if is_empty:
+async def show(store: ListableStore, *, as_json: bool, is_raw: bool, url: str) -> None:
+    """Show the entries for URL's origin; there is one for each kind of policy.
+
+    With --raw, print the first file in them.
+    """
+    origin = str(Origin.from_url(url))
+    keys = await _keys_of(store, {origin})
+    entries = [(key, await store.get(key) or b"") for key in keys]
+    if is_raw:
+        files = [one for entry in entries if (one := file_in_entry(*entry)) is not None]
+        if not files:
+            raise click.ClickException(f"the store has no file for {origin}")
+        tell_raw(files[0])
+        return
+    if not entries:
         raise click.ClickException(f"the store has no entry for {origin}")
+    for entry in entries:
+        _tell(entry_as_dict(*entry), as_json=as_json)
 
 
 @cache.command()
@@ -114,7 +123,7 @@ async def show(store: ListableStore, *, as_json: bool, url: str) -> None:
 async def forget(store: ListableStore, *, as_json: bool, urls: tuple[str, ...]) -> None:
     """Delete the entries for each URL's origin."""
     origins = {str(Origin.from_url(url)) for url in urls}
-    keys = [key async for key in store.keys() if key.partition(" ")[0] in origins]  # noqa: SIM118 (not a dict)
+    keys = await _keys_of(store, origins)
     for key in keys:
         await store.delete(key)
     _tell({"deleted": len(keys)}, as_json=as_json)
@@ -135,6 +144,11 @@ async def stats(store: ListableStore, *, as_json: bool) -> None:
     async for _, record in _records(store):
         counts[record["access"] or _UNREADABLE] += 1
     _tell({"entries": counts.total(), **dict(sorted(counts.items()))}, as_json=as_json)
+
+
+async def _keys_of(store: ListableStore, origins: set[str]) -> list[str]:
+    keys = [key async for key in store.keys() if key.partition(" ")[0] in origins]  # noqa: SIM118 (not a dict)
+    return sorted(keys)
 
 
 async def _records(store: ListableStore) -> AsyncIterator[tuple[str, dict[str, Any]]]:

@@ -79,7 +79,7 @@ def show(
         groups = tuple(group for group in groups if token in group.tokens)
     preferences = robots.usage_preferences(agent or "*", "/")
     if is_raw:
-        tell_raw(line.text.encode() for line in robots.lines)
+        tell_raw("".join(f"{line.text}\n" for line in robots.lines).encode())
     elif as_json:
         shown = {
             "groups": [group.as_dict() for group in groups],

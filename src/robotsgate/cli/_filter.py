@@ -321,7 +321,7 @@ class _Filter:
             stats = self._answers.stats
             counts.fetches = stats.fetches
             counts.failures = stats.unreachable + stats.refused
-        tell_raw(results.allowed)
+        tell_raw(b"".join([line + b"\n" for line in results.allowed]))
         for file, lines in (
             (self.rejected, results.rejected),
             (self.unknown, results.unknown),

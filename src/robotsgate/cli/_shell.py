@@ -39,7 +39,7 @@ from robotsgate import (
 from robotsgate.caching import date_text, printable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
     from io import BufferedReader
 
 _Result = TypeVar("_Result")
@@ -90,13 +90,13 @@ def tell(*parts: Part, detail: str = "") -> None:
         _write(f"{line}: {detail}" if detail else line)
 
 
-def tell_raw(lines: Iterable[bytes]) -> None:
-    """Print `lines` (UTF-8) unchanged or, on a terminal, escaped."""
+def tell_raw(data: bytes) -> None:
+    """Print `data` unchanged or, on a terminal, as lines that are escaped."""
     if console().is_terminal:
-        for line in lines:
-            tell(line.decode().expandtabs())
+        for line in data.splitlines():
+            tell(line.decode(errors="backslashreplace").expandtabs())
     else:
-        sys.stdout.buffer.write(b"".join([b"%b\n" % line for line in lines]))
+        sys.stdout.buffer.write(data)
         sys.stdout.flush()
 
 
