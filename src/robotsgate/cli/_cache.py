@@ -12,7 +12,7 @@ import anyio
 import click
 
 from robotsgate import Origin, SystemClock, open_store
-from robotsgate.caching import date_text, entry_as_dict, file_in_entry
+from robotsgate.caching import entry_as_dict, file_in_entry
 from robotsgate.cli._shell import (
     from_variable,
     json_option,
@@ -84,11 +84,8 @@ async def ls(store: ListableStore, *, as_json: bool) -> None:
         if as_json:
             parts = {"answer", "outage"}
             tell_json({name: record[name] for name in record if name not in parts})
-        elif record["access"] is None:
-            rows.append((key, _UNREADABLE, "", ""))
-        else:
-            dates = (date_text(record[name]) for name in _DATES)
-            rows.append((key, record["access"], *dates))
+        dates = (with_dates(record[name], name) or "" for name in _DATES)
+        rows.append((key, record["access"] or _UNREADABLE, *dates))
     if not as_json:
         tell_table(("origin", "access", "last fetch", "next fetch"), sorted(rows))
 
