@@ -10,11 +10,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 
-import requests
 from example_site import serving
 
 from robotsgate import DisallowedError
-from robotsgate.integrations.requests import RobotsAdapter
+from robotsgate.integrations.requests import RobotsSession
 from robotsgate.sync import PolitenessGate, RobotsChecker
 
 USER_AGENT = "ExampleBot/1.0 (+https://example.org/bot)"
@@ -41,10 +40,8 @@ def crawl(urls: list[str]) -> None:
 
 def open_session(checker: RobotsChecker, gate: PolitenessGate) -> None:
     """Open a session for this thread; all sessions share the gate."""
-    own.session = requests.Session()
+    own.session = RobotsSession(checker, "ExampleBot", gate=gate)
     own.session.headers["User-Agent"] = USER_AGENT
-    for scheme in ("http://", "https://"):
-        own.session.mount(scheme, RobotsAdapter(checker, "ExampleBot", gate=gate))
 
 
 def get(url: str) -> str:

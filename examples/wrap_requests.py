@@ -6,11 +6,10 @@ python examples/wrap_requests.py
 
 from __future__ import annotations
 
-import requests
 from example_site import PATHS, serving
 
 from robotsgate import DisallowedError
-from robotsgate.integrations.requests import RobotsAdapter
+from robotsgate.integrations.requests import RobotsSession
 from robotsgate.sync import RobotsChecker
 
 USER_AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
@@ -20,10 +19,8 @@ def main(origin: str) -> None:
     """Get the pages that the site allows."""
     with (
         RobotsChecker(user_agent=USER_AGENT) as checker,
-        requests.Session() as session,
+        RobotsSession(checker, "ExampleBot") as session,
     ):
-        for scheme in ("http://", "https://"):
-            session.mount(scheme, RobotsAdapter(checker, "ExampleBot"))
         session.headers["User-Agent"] = USER_AGENT
         for path in PATHS:
             try:

@@ -14,7 +14,7 @@ from requests.adapters import HTTPAdapter
 from urllib3 import HTTPResponse
 
 from robotsgate import DisallowedError, TurnDeadlockError, sync
-from robotsgate.integrations.requests import RobotsAdapter
+from robotsgate.integrations.requests import RobotsAdapter, RobotsSession
 from tests.checking.builders import AGENT, RULES
 from tests.fetching.fetches import PATIENCE_SECONDS
 from tests.servers.answers import Raw, Reply, Routes, chunked, redirect
@@ -59,9 +59,12 @@ def session(
     checker: sync.RobotsChecker, gate: sync.PolitenessGate
 ) -> Iterator[requests.Session]:
     """A session whose requests wait for turns of `gate`."""
-    with requests.Session() as session:
-        session.mount("http://", RobotsAdapter(checker, AGENT, gate=gate))
+    with RobotsSession(checker, AGENT, gate=gate) as session:
         yield session
+
+
+def test_session_checks_https_as_well(session: requests.Session) -> None:
+    assert isinstance(session.get_adapter("https://h.example/"), RobotsAdapter)
 
 
 def test_path_that_urllib3_changes_for_a_proxy_is_checked_as_well(

@@ -26,7 +26,7 @@ from robotsgate.integrations.httpx import (
     RobotsTransport,
     robots_hook,
 )
-from robotsgate.integrations.requests import RobotsAdapter
+from robotsgate.integrations.requests import RobotsAdapter, RobotsSession
 from robotsgate.integrations.warc import responses
 from robotsgate.page import PageDirectives
 from robotsgate.testing import FakeSite, ManualClock
@@ -184,6 +184,7 @@ def wrapped_blocking(
     hook = robots_hook(checker, "Bot")
     transport = RobotsTransport(checker, ["News", "Bot"], gate=gate)
     session.mount("https://", RobotsAdapter(checker, ["Bot"], gate=gate))
+    assert_type(RobotsSession(checker, ["Bot"], gate=gate), RobotsSession)
     return [
         httpx.Client(event_hooks={"request": [hook]}),
         httpx.Client(transport=RobotsTransport(checker, "Bot", wrapped=transport)),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from robotsgate import sync
 
-__all__ = ["RobotsAdapter", "RobotsDisallowedError"]
+__all__ = ["RobotsAdapter", "RobotsDisallowedError", "RobotsSession"]
 
 
 class RobotsDisallowedError(DisallowedRequestError, requests.RequestException):
@@ -51,8 +51,8 @@ class RobotsDisallowedError(DisallowedRequestError, requests.RequestException):
 class RobotsAdapter(BaseAdapter):
     """An adapter that refuses disallowed requests, including redirects.
 
-    Use `session.mount("https://", RobotsAdapter(checker, agent))`, and do the same for
-    "http://". Requests for /robots.txt are not checked. To bypass the check for other
+    A `RobotsSession` has one; in another session, mount one for "http://" and
+    "https://". Requests for /robots.txt are not checked. To bypass the check for other
     requests, mount an `HTTPAdapter` for a longer prefix of their URLs.
     """
 
@@ -130,6 +130,22 @@ class RobotsAdapter(BaseAdapter):
             # when a body ends, unless the response was made from bytes.
             _ = response.content
         return response
+
+
+class RobotsSession(requests.Session):
+    """A session with a `RobotsAdapter` for all URLs."""
+
+    def __init__(
+        self,
+        checker: sync.RobotsChecker,
+        agent: str | Sequence[str],
+        *,
+        gate: sync.PolitenessGate | None = None,
+    ) -> None:
+        """Create a session; the arguments and errors are those of `RobotsAdapter`."""
+        super().__init__()
+        for scheme in ("http://", "https://"):
+            self.mount(scheme, RobotsAdapter(checker, agent, gate=gate))
 
 
 def _asked_urls(request: requests.PreparedRequest) -> Iterator[str]:
