@@ -175,6 +175,8 @@ async def test_closed_checker_refuses_every_call() -> None:
 
     assert checker.stats.live_origins == 0
     assert checker.peek(AGENT, OTHER_ORIGIN) is None
+    with pytest.raises(RuntimeError, match="the checker is closed"):
+        await checker.open()
     for call in CALLS.values():
         with pytest.raises(RuntimeError, match="the checker is closed"):
             await call(checker, AGENT, PUBLIC)
@@ -232,13 +234,21 @@ async def test_async_generator_with_a_checker_can_be_closed_early(
 @pytest.mark.anyio
 async def test_checker_can_be_closed_by_another_task(site: GatedSite) -> None:
     checker = checker_of(site)
-    await checker.__aenter__()
+    await checker.open()
     await give_up(checker)
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(checker.__aexit__, None, None, None)
+        tasks.start_soon(checker.aclose)
 
     assert checker.stats.fetches_under_way == 0
+
+
+@pytest.mark.anyio
+async def test_open_checker_can_be_opened_again(tmp_path: Path) -> None:
+    async with checker_of(site_of(), store=tmp_path / "robots.db") as checker:
+        await checker.open()
+
+        assert await checker.can_fetch(AGENT, PUBLIC)
 
 
 @pytest.mark.anyio
@@ -274,5 +284,8 @@ async def test_store_given_as_a_url_is_opened_and_closed(
 
     async with RobotsChecker(client=FakeSite(), store="own:"):
         steps.append("used")
+    checker = RobotsChecker(client=FakeSite(), store="own:")
+    await checker.open()
+    await checker.aclose()
 
-    assert steps == ["opened", "used", "closed"]
+    assert steps == ["opened", "used", "closed", "opened", "closed"]

@@ -131,7 +131,7 @@ def signatures(*kinds: type) -> dict[str, list[tuple[object, ...]]]:
 
 
 @cases("ours theirs missing", {
-    "checker": ([sync.RobotsChecker], [robotsgate.RobotsChecker], []),
+    "checker": ([sync.RobotsChecker], [robotsgate.RobotsChecker], ["open"]),
     "gate": (
         [sync.PolitenessGate, sync.Turn], [robotsgate.PolitenessGate, robotsgate.Turn],
         ["schedule", "schedule_hosts", "leave_task"],

@@ -169,15 +169,28 @@ class RobotsChecker:
         self._lookups = Lookups(self._renewals, grammar=grammar_of(dialect))
 
     async def __aenter__(self) -> Self:
-        """Return the checker; from now on, its own store keeps its connections open."""
-        own_store: object = self._own_store
-        if isinstance(own_store, AbstractAsyncContextManager):
-            await own_store.__aenter__()
+        """Call `open`, and return the checker."""
+        await self.open()
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
         """Call `aclose`."""
         await self.aclose()
+
+    async def open(self) -> None:
+        """Enter the checker without a block, for a framework with separate hooks.
+
+        Call `aclose` at the end, in any task. Can be called more than once.
+
+        Raises:
+            StoreError: the checker's own store cannot be opened.
+            UnsupportedError: that store does not work on this event loop.
+            RuntimeError: the checker is closed.
+        """
+        self._renewals.flights.check_open()
+        own_store: object = self._own_store
+        if isinstance(own_store, AbstractAsyncContextManager):
+            await own_store.__aenter__()
 
     async def aclose(self) -> None:
         """Cancel all running fetches and clear the checker's memory.
