@@ -176,7 +176,9 @@ def _comments(kind: type[Any]) -> dict[str, str]:
 
 def _bounded_type(field: dataclasses.Field[Any]) -> str:
     """The type of a field, and its bounds if it is a number."""
-    text = " or ".join(f"`{each}`" for each in str(field.type).split(" | "))
+    kind = str(field.type).replace("OptionalSeconds", "float | None")
+    kind = kind.replace("Seconds", "float")
+    text = " or ".join(f"`{each}`" for each in kind.split(" | "))
     if "float" in text or "int" in text:
         lowest = field.metadata.get("lowest", 0)
         text += " > 0" if 0 < lowest < 1 else f" ≥ {lowest}"

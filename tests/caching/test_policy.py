@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -120,6 +121,32 @@ def test_number_of_the_wrong_type_or_out_of_range_is_refused_naming_the_field(
             policy_with(name, value)
 
         assert repr(value) in str(caught.value)
+
+
+def test_duration_can_be_a_timedelta() -> None:
+    durations = [
+        name
+        for name, default in DEFAULTS.items()
+        if isinstance(default, float | None) and name != "retry_factor"
+    ]
+    policy = Policy(**dict.fromkeys(durations, timedelta(minutes=2)))  # type: ignore[arg-type] # any field
+
+    values = dataclasses.asdict(policy)
+    assert {name: values[name] for name in durations} == dict.fromkeys(durations, 120.0)
+    assert all(type(values[name]) is float for name in durations)
+
+
+@pytest.mark.parametrize(("name", "value", "error"), [
+    ("retry_factor", timedelta(2), TypeError),
+    ("max_redirects", timedelta(2), TypeError),
+    ("fetch_deadline", timedelta(0), ValueError),
+    ("stale_window", timedelta(-1), ValueError),
+])  # fmt: skip
+def test_timedelta_is_refused_where_it_is_no_duration_or_too_short(
+    name: str, value: timedelta, error: type[Exception]
+) -> None:
+    with pytest.raises(error, match=name):
+        policy_with(name, value)
 
 
 def test_lowest_value_is_accepted() -> None:

@@ -7,6 +7,7 @@ left to the source, which is as strict.
 from __future__ import annotations
 
 from contextlib import aclosing
+from datetime import timedelta
 from http.client import HTTPMessage
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, assert_never, assert_type
@@ -125,6 +126,13 @@ async def answers(checker: rg.RobotsChecker, url: httpx.URL) -> None:
     async for checked in checker.check_many("Bot", [url, "x"], window=10):
         assert_type(checked.url, str | rg.URLLike)
     await checker.prefetch({url})
+
+
+def policies() -> None:
+    policy = rg.Policy(stale_window=timedelta(days=1), read_timeout=5)
+    assert_type(policy.stale_window, float)
+    assert_type(policy.unreachable_limit_without_copy, float | None)
+    rg.Policy(retry_factor=timedelta(1))  # type: ignore[arg-type]  # not a duration
 
 
 def file(body: bytes, text: str) -> None:

@@ -10,6 +10,12 @@ import ipaddress
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+_Value = TypeVar("_Value")
 
 _MINUTE = 60.0
 _HOUR = 60 * _MINUTE
@@ -89,6 +95,32 @@ class AfterUnreachableLimit(enum.Enum):
 _ABOVE_ZERO = {"lowest": math.ulp(0.0)}
 _ONE_OR_MORE = {"lowest": 1}
 
+if TYPE_CHECKING:
+
+    class _Duration(Generic[_Value]):
+        """A field that takes a timedelta as well, and returns seconds."""
+
+        def __get__(self, policy: Policy, kind: type[Policy]) -> _Value: ...
+
+        def __set__(self, policy: Policy, value: _Value | timedelta) -> None: ...
+
+    Seconds = _Duration[float]
+    OptionalSeconds = _Duration[float | None]
+else:
+    Seconds, OptionalSeconds = float, float | None
+
+
+def _seconds(default: float | None, **metadata: object) -> Any:  # noqa: ANN401 (as in `field`)
+    return field(default=default, metadata=metadata | {"is_duration": True})
+
+
+def in_seconds(value: object) -> object:
+    """A `timedelta` in seconds; any other value unchanged."""
+    # Not `isinstance`, because importing datetime takes a millisecond.
+    total = getattr(value, "total_seconds", None)
+    return total() if callable(total) else value
+
+
 _ALLOWED_OUTCOMES = (
     AccessResult.UNAVAILABLE,
     AccessResult.UNREACHABLE,
@@ -100,36 +132,36 @@ _ALLOWED_OUTCOMES = (
 class Policy:
     """How robots.txt files are fetched, cached and applied.
 
-    All durations are finite and in seconds. If an origin is not looked up, its file is
-    eventually discarded, and the origin is then treated as new. This happens once the
-    file has been stale for the longest of `stale_window`, `outage_grace` and
-    `unreachable_limit`, which is 30 days by default. With `LAST_COPY`, files are never
-    discarded.
+    All durations are finite and in seconds; a `timedelta` is converted. If an origin is
+    not looked up, its file is eventually discarded, and the origin is then treated as
+    new. This happens once the file has been stale for the longest of `stale_window`,
+    `outage_grace` and `unreachable_limit`, which is 30 days by default. With
+    `LAST_COPY`, files are never discarded.
     """
 
-    default_lifetime: float = 24 * _HOUR
+    default_lifetime: Seconds = _seconds(24 * _HOUR)
     """The freshness lifetime of a 2xx or 4xx response whose headers specify none."""
 
-    min_lifetime: float = field(default=_HOUR, metadata={"at_most": ("max_lifetime",)})
+    min_lifetime: Seconds = _seconds(_HOUR, at_most=("max_lifetime",))
     """The shortest freshness lifetime that headers can specify; the default is lowered
     to `max_lifetime` if that is shorter."""
 
-    max_lifetime: float = 7 * _DAY
+    max_lifetime: Seconds = _seconds(7 * _DAY)
     """The longest freshness lifetime that headers can specify."""
 
-    stale_window: float = 30 * _DAY
+    stale_window: Seconds = _seconds(30 * _DAY)
     """How long after the first failure the last good copy of an unreachable origin is
     used; 0 means never."""
 
-    unreachable_limit: float = 30 * _DAY
+    unreachable_limit: Seconds = _seconds(30 * _DAY)
     """How long an unreachable origin without a usable copy stays disallowed, which is
     the "reasonably long period of time" of RFC 9309 §2.3.1.4."""
 
-    unreachable_limit_without_copy: float | None = None
+    unreachable_limit_without_copy: OptionalSeconds = _seconds(None)
     """The same limit if the last response had no file or there was none; `None` means
     `unreachable_limit`."""
 
-    outage_grace: float = 0.0
+    outage_grace: Seconds = _seconds(0.0)
     """How long after the first failure an unreachable origin stays disallowed even if
     there is a copy."""
 
@@ -142,43 +174,40 @@ class Policy:
     """The number of different days (UTC) on which fetches must have failed before an
     unreachable origin is allowed; fewer if the limit is shorter than that."""
 
-    retry_initial: float = field(
-        default=_MINUTE,
-        metadata=_ABOVE_ZERO | {"at_most": ("retry_max", "retry_after_max")},
+    retry_initial: Seconds = _seconds(
+        _MINUTE, **_ABOVE_ZERO, at_most=("retry_max", "retry_after_max")
     )
     """The delay before the first retry."""
 
     retry_factor: float = field(default=2.0, metadata=_ONE_OR_MORE)
     """The factor by which the delay grows with each retry."""
 
-    retry_max: float = field(default=_HOUR, metadata=_ABOVE_ZERO)
+    retry_max: Seconds = _seconds(_HOUR, **_ABOVE_ZERO)
     """The longest delay before a retry, to which up to 10 % of jitter is added."""
 
-    retry_initial_503: float = field(
-        default=30.0, metadata=_ABOVE_ZERO | {"at_most": ("retry_max",)}
-    )
+    retry_initial_503: Seconds = _seconds(30.0, **_ABOVE_ZERO, at_most=("retry_max",))
     """The delay before the first retry after a 503, which is usually temporary."""
 
-    retry_after_max: float = field(default=24 * _HOUR, metadata=_ABOVE_ZERO)
+    retry_after_max: Seconds = _seconds(24 * _HOUR, **_ABOVE_ZERO)
     """The longest delay that a server can request with Retry-After, which never
     shortens the delay that results from the other settings."""
 
     max_redirects: int = 5
     """The maximum number of redirects; RFC 9309 §2.3.1.2 recommends at least 5."""
 
-    fetch_deadline: float = field(default=30.0, metadata=_ABOVE_ZERO)
+    fetch_deadline: Seconds = _seconds(30.0, **_ABOVE_ZERO)
     """The time limit for a fetch, including all redirects."""
 
-    connect_timeout: float = field(default=10.0, metadata=_ABOVE_ZERO)
+    connect_timeout: Seconds = _seconds(10.0, **_ABOVE_ZERO)
     """The time limit for resolving the name and connecting; the TLS handshake has its
     own limit of the same length."""
 
     # As in Nutch and StormCrawler. With 20 s, half as many silent hosts hold up the
     # healthy ones. With 5 s, servers that wake up slowly would look silent.
-    read_timeout: float = field(default=10.0, metadata=_ABOVE_ZERO)
+    read_timeout: Seconds = _seconds(10.0, **_ABOVE_ZERO)
     """How long to wait for the next bytes of a response."""
 
-    store_timeout: float = field(default=5.0, metadata=_ABOVE_ZERO)
+    store_timeout: Seconds = _seconds(5.0, **_ABOVE_ZERO)
     """The time limit for a store operation; after that, the checker continues without
     the store."""
 
@@ -221,9 +250,13 @@ class Policy:
         networks = _networks(self.allowed_networks)
         object.__setattr__(self, "allowed_networks", networks)
         for one in fields(self):
+            value = getattr(self, one.name)
+            if "is_duration" in one.metadata:
+                value = in_seconds(value)
+                object.__setattr__(self, one.name, value)
             _check(
                 one.name,
-                getattr(self, one.name),
+                value,
                 default=one.default,
                 lowest=one.metadata.get("lowest", 0),
             )
