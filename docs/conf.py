@@ -81,7 +81,7 @@ nitpick_ignore_regex = [
 ]
 nitpick_ignore_regex += [
     # Unqualified names, as the source imports them.
-    (r"py:(class|exc)", "BaseAdapter|Client|Crawler|Page|PathLike"),
+    (r"py:(class|exc)", "BaseAdapter|Client|Crawler|Page|PathLike|timedelta"),
     (r"py:exc", "NotConfigured"),
     # The API lists no type variables.
     (r"py:class", r".*\b_Response(_co)?"),

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Mapping,
         Sequence,
     )
+    from datetime import timedelta
     from os import PathLike
 
     from robotsgate import (
@@ -334,11 +335,11 @@ class PolitenessGate:
         checker: RobotsChecker,
         agent: str | Sequence[str],
         *,
-        default_delay: float | Callable[[str], float] = 1.0,
-        max_delay: float = 3_600.0,
+        default_delay: float | timedelta | Callable[[str], float | timedelta] = 1.0,
+        max_delay: float | timedelta = 3_600.0,
         delay_factor: float = 0.0,
         max_concurrent_per_host: int = 1,
-        max_turn_seconds: float = 300.0,
+        max_turn_seconds: float | timedelta = 300.0,
         max_hosts: int = 100_000,
         host_of: Callable[[str], str] | None = None,
         ledger: Ledger | None = None,
@@ -395,7 +396,9 @@ class PolitenessGate:
         with suppress(RuntimeError):  # closed, or belongs to another process
             self._loop.portal.call(self._contexts.aclose)
 
-    def turn(self, url: str | URLLike, *, patience: float | None = None) -> Turn:
+    def turn(
+        self, url: str | URLLike, *, patience: float | timedelta | None = None
+    ) -> Turn:
         """Return a turn for one request to `url`'s host, for use in a `with` statement.
 
         See `robotsgate.PolitenessGate.turn`.

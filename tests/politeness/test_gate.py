@@ -3,6 +3,7 @@ from __future__ import annotations
 import logging
 import math
 from contextlib import nullcontext
+from datetime import timedelta
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -1019,6 +1020,9 @@ _FINITE = "to be finite and"
     "short max_delay": ({"max_delay": 0.5}, ValueError, f"max_delay {_FINITE} 1"),
     "factor below 0": ({"delay_factor": -1}, ValueError, f"delay_factor {_FINITE} 0"),
     "max_turn_seconds is 0": ({"max_turn_seconds": 0}, ValueError, "above 0, got 0"),
+    "negative max_delay":
+        ({"max_delay": timedelta(-1)}, ValueError, "1 or more, got -86400.0"),
+    "factor is a duration": ({"delay_factor": timedelta(1)}, TypeError, "a float, got"),
     "endless turn": ({"max_turn_seconds": math.inf}, ValueError, "turn_seconds to be"),
     "zero turns": ({"max_concurrent_per_host": 0}, ValueError, "1 or more, got 0"),
     "zero hosts": ({"max_hosts": 0}, ValueError, "max_hosts to be 1 or more, got 0"),
@@ -1037,6 +1041,19 @@ async def test_bad_argument_raises_and_leaves_the_checker_usable(
         PolitenessGate(**({"checker": checker, "agent": AGENT} | arguments))
 
     await PolitenessGate(checker, AGENT).aclose()
+
+
+@cases("delay", {
+    "a timedelta": (timedelta(minutes=2),),
+    "a function that returns a timedelta": (lambda _: timedelta(minutes=2),),
+})  # fmt: skip
+async def test_durations_can_be_timedeltas(delay: Any) -> None:  # noqa: ANN401 (a timedelta or a function)
+    crawl = Crawl(default_delay=delay, max_delay=timedelta(hours=1))
+    await crawl.warm_up()
+    await crawl.visit()
+
+    with pytest.raises(TurnNotInTimeError, match=r"at least 120\.0 s away"):
+        answered_at_once(crawl.visit(patience=timedelta(minutes=1)))
 
 
 @cases("result error message", {

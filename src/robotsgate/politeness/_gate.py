@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn, Self
 from weakref import WeakSet
 
 from robotsgate._flights import Flights
+from robotsgate.caching._policy import in_seconds
 from robotsgate.caching._question import Agent, check_bound, check_urls
 from robotsgate.checking._checker import RobotsChecker
 from robotsgate.checking._reporting import Listener
@@ -36,6 +37,7 @@ from robotsgate.urls._url import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+    from datetime import timedelta
 
     from robotsgate.events import GateEvent
     from robotsgate.politeness._host_record import HostState
@@ -85,17 +87,19 @@ class PolitenessGate:
         checker: RobotsChecker,
         agent: str | Sequence[str],
         *,
-        default_delay: float | Callable[[str], float] = 1.0,
-        max_delay: float = 3_600.0,
+        default_delay: float | timedelta | Callable[[str], float | timedelta] = 1.0,
+        max_delay: float | timedelta = 3_600.0,
         delay_factor: float = 0.0,
         max_concurrent_per_host: int = 1,
-        max_turn_seconds: float = 300.0,
+        max_turn_seconds: float | timedelta = 300.0,
         max_hosts: int = 100_000,
         host_of: Callable[[str], str] | None = None,
         ledger: Ledger | None = None,
         on_event: Callable[[GateEvent], object] | None = None,
     ) -> None:
         """Create a gate without sending any requests.
+
+        Durations are in seconds; a `timedelta` is converted.
 
         Args:
             checker: checks URLs against robots.txt and provides the clock. Close the
@@ -134,12 +138,12 @@ class PolitenessGate:
             raise TypeError(f"expected a robotsgate.RobotsChecker, got {given!r}")
         delay_of = None
         if callable(default_delay):
-            delay_of = _checked(default_delay, max_delay=max_delay)
+            delay_of = _checked(default_delay, most=_seconds("max_delay", max_delay))
             default_delay = 0.0
-        _check_seconds("default_delay", default_delay)
-        _check_seconds("max_delay", max_delay, least=default_delay)
-        _check_seconds("delay_factor", delay_factor)
-        _check_seconds("max_turn_seconds", max_turn_seconds)
+        default_delay = _seconds("default_delay", default_delay)
+        max_delay = _seconds("max_delay", max_delay, least=default_delay)
+        _number("delay_factor", delay_factor)
+        max_turn_seconds = _seconds("max_turn_seconds", max_turn_seconds)
         if max_turn_seconds == 0:
             raise ValueError("expected max_turn_seconds above 0, got 0")
         check_bound("max_concurrent_per_host", max_concurrent_per_host)
@@ -205,7 +209,9 @@ class PolitenessGate:
             work.close()
             await work.skip_all()
 
-    def turn(self, url: str | URLLike, *, patience: float | None = None) -> Turn:
+    def turn(
+        self, url: str | URLLike, *, patience: float | timedelta | None = None
+    ) -> Turn:
         """Return a turn for one request to the host of `url`; use it with `async with`.
 
         The turn waits for the origin's robots.txt, and then, in order of arrival, for
@@ -225,15 +231,15 @@ class PolitenessGate:
         """
         if patience is None:
             return Turn(self._turns, Claim(url))
-        _check_seconds("patience", patience, is_finite=False)
-        return Turn(self._turns, Claim(url, patience=patience))
+        seconds = _seconds("patience", patience, is_finite=False)
+        return Turn(self._turns, Claim(url, patience=seconds))
 
     def schedule(
         self,
         urls: Iterable[str | URLLike] | AsyncIterable[str | URLLike] = (),
         *,
         window: int = 100_000,
-        patience: float | None = None,
+        patience: float | timedelta | None = None,
         retries: int = 0,
     ) -> URLSchedule:
         """Iterate over URLs, getting each one as soon as its host is ready.
@@ -292,7 +298,7 @@ class PolitenessGate:
         ],
         *,
         window: int = 10_000,
-        patience: float | None = None,
+        patience: float | timedelta | None = None,
     ) -> TurnSchedule:
         """Like `schedule`, but for your own frontier, which may be on disk.
 
@@ -325,11 +331,11 @@ class PolitenessGate:
         frontier = AskedFrontier(work, next_url, window=window)
         return TurnSchedule(hosts, frontier, work, self._sources)
 
-    def _work(self, patience: float | None, *, retries: int = 0) -> Work:
+    def _work(self, patience: float | timedelta | None, *, retries: int = 0) -> Work:
         if patience is None:
             patience = math.inf
-        _check_seconds("patience", patience, is_finite=False)
-        work = Work(self._turns, patience=patience, retries=retries)
+        seconds = _seconds("patience", patience, is_finite=False)
+        work = Work(self._turns, patience=seconds, retries=retries)
         self._works.add(work)
         return work
 
@@ -403,30 +409,37 @@ class PolitenessGate:
 
 
 def _checked(
-    default_delay: Callable[[str], float], *, max_delay: float
+    default_delay: Callable[[str], float | timedelta], *, most: float
 ) -> Callable[[str], float]:
     """`default_delay`, but raising if it returns a bad delay."""
 
     def delay_of(host: str) -> float:
-        delay = default_delay(host)
         name = f"default_delay({host!r})"
-        _check_seconds(name, delay)
-        if delay > max_delay:
+        delay = _seconds(name, default_delay(host))
+        if delay > most:
             raise ValueError(
-                f"expected {name} to be at most max_delay ({max_delay:g}), got {delay}"
+                f"expected {name} to be at most max_delay ({most:g}), got {delay}"
             )
         return delay
 
     return delay_of
 
 
-def _check_seconds(
-    name: str, seconds: object, *, least: float = 0.0, is_finite: bool = True
-) -> None:
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise TypeError(f"expected {name} to be a float, got {seconds!r}")
-    if not least <= seconds <= math.inf or (is_finite and seconds == math.inf):
+def _seconds(
+    name: str, value: object, *, least: float = 0.0, is_finite: bool = True
+) -> float:
+    """A duration in seconds, checked."""
+    return _number(name, in_seconds(value), least=least, is_finite=is_finite)
+
+
+def _number(
+    name: str, number: object, *, least: float = 0.0, is_finite: bool = True
+) -> float:
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise TypeError(f"expected {name} to be a float, got {number!r}")
+    if not least <= number <= math.inf or (is_finite and number == math.inf):
         finite = "finite and " if is_finite else ""
         raise ValueError(
-            f"expected {name} to be {finite}{least:g} or more, got {seconds!r}"
+            f"expected {name} to be {finite}{least:g} or more, got {number!r}"
         )
+    return number
