@@ -135,6 +135,10 @@ class RobotsChecker:
         """Refuse to be pickled or copied, like a checker."""
         _AsyncChecker.__reduce__(self)
 
+    def __repr__(self) -> str:
+        """As for the async checker."""
+        return _in_sync(self._checker)
+
     def __del__(self) -> None:
         """Warn if the checker was not closed, and end its thread."""
         if hasattr(self, "_checker") and self._loop.is_alive():
@@ -379,6 +383,10 @@ class PolitenessGate:
         """Refuse to be pickled or copied, like a checker."""
         _AsyncChecker.__reduce__(self)
 
+    def __repr__(self) -> str:
+        """As for the async gate."""
+        return _in_sync(self._gate)
+
     def __enter__(self) -> Self:
         """The gate itself."""
         return self
@@ -454,6 +462,10 @@ class Turn:
         self._loop = checker._loop  # noqa: SLF001 (same module)
         self._turn = turn
 
+    def __repr__(self) -> str:
+        """As for the async turn."""
+        return _in_sync(self._turn)
+
     def __enter__(self) -> Self:
         """Wait until the host is ready for the request.
 
@@ -505,6 +517,10 @@ class Turn:
             failure=failure,
         )
         self._loop.portal.call(report)
+
+
+def _in_sync(wrapped: object) -> str:
+    return repr(wrapped).replace("robotsgate.", "robotsgate.sync.", 1)
 
 
 class _Entry:

@@ -223,6 +223,10 @@ class RobotsArchive:
         )
         return made_by, (self._find,)
 
+    def __repr__(self) -> str:
+        """The archive, without `find`, which may contain secrets."""
+        return f"<robotsgate.RobotsArchive live_origins={len(self._live.by_origin)}>"
+
     def can_fetch(self, agent: str | Sequence[str], url: str | URLLike) -> bool | None:
         """Whether `agent` was allowed to fetch `url`; `None` if nothing is archived.
 

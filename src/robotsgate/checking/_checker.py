@@ -218,6 +218,11 @@ class RobotsChecker:
             f"a {name} cannot be pickled or copied: create one in each process"
         )
 
+    def __repr__(self) -> str:
+        """The checker, without its client or headers, which may contain secrets."""
+        origins, store = len(self._live.by_origin), self._own_store
+        return f"<robotsgate.RobotsChecker live_origins={origins} own_store={store!r}>"
+
     def __del__(self) -> None:
         """Warn if the checker's own store was not closed."""
         if self._own_store is not None:

@@ -186,6 +186,11 @@ class PolitenessGate:
         """Refuse to be pickled or copied, like a checker."""
         RobotsChecker.__reduce__(self)
 
+    def __repr__(self) -> str:
+        """The gate, with the product tokens of its agent."""
+        agent, waiting = ",".join(self._agent.tokens), len(self._turns.queues)
+        return f"<robotsgate.PolitenessGate agent={agent!r} waiting={waiting}>"
+
     async def __aenter__(self) -> Self:
         """The gate itself."""
         return self

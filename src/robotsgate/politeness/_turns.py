@@ -100,6 +100,10 @@ class Turn:
         self._turns = turns
         self._claim = claim
 
+    def __repr__(self) -> str:
+        """The turn, with its URL but without userinfo."""
+        return f"<robotsgate.Turn url={shown_url(self.url)!r}>"
+
     async def __aenter__(self) -> Self:
         """Wait until the host is ready for the request.
 

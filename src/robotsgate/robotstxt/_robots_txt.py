@@ -185,6 +185,11 @@ class RobotsTxt:
             tuple[int, ...], tuple[RuleSet, list[Rate], list[Other]]
         ] = {}
 
+    def __repr__(self) -> str:
+        """The dialect and the length of the file."""
+        dialect, length = self.dialect.value, len(self._text)
+        return f"<robotsgate.RobotsTxt dialect={dialect!r} characters={length}>"
+
     def can_fetch(self, agent: str | Sequence[str], url: str | URLLike) -> bool:
         """Whether `agent` may fetch `url`.
 

@@ -59,6 +59,10 @@ class MemoryStore:
         """The number of keys."""
         return len(self._kept)
 
+    def __repr__(self) -> str:
+        """The store and the number of keys."""
+        return f"<robotsgate.MemoryStore keys={len(self)}>"
+
     async def get(self, key: str) -> bytes | None:
         """See `Store.get`. Never suspends."""
         kept = self._kept.get(key)

@@ -156,6 +156,10 @@ class RedisStore:
         self._calls: set[anyio.CancelScope] = set()
         self._acquisitions: Flights[bool | StoreError] = Flights("Redis store")
 
+    def __repr__(self) -> str:
+        """The store, without its URL, which may contain a password."""
+        return f"<robotsgate.RedisStore prefix={self._prefix!r}>"
+
     async def __aenter__(self) -> Self:
         """Return the store; unless it is `required`, the server need not be up yet.
 

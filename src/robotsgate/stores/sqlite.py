@@ -129,6 +129,10 @@ class SQLiteStore:
         self._is_closed = False
         self._process = os.getpid()
 
+    def __repr__(self) -> str:
+        """The store and its path."""
+        return f"<robotsgate.SQLiteStore path={self._path!r}>"
+
     async def __aenter__(self) -> Self:
         """The store."""
         return self
