@@ -61,7 +61,7 @@ _STYLES = {
     "--explain", "explains", is_flag=True, help="Show the lines behind each verdict."
 )
 @json_option
-@fetching_options()
+@fetching_options
 @click.argument("urls", nargs=-1, metavar="[URL]...")
 def check(
     *,

@@ -20,9 +20,10 @@ from robotsgate.cli._shell import (
     agent_option,
     agent_text,
     complain,
-    fetching_options,
     json_option,
     note,
+    quiet_option,
+    reading_options,
     tell,
     tell_json,
     tell_raw,
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 # The line number, agents, field and value.
 _Row = tuple[int, str, str, str]
 
-# The commands show the current file, which each policy reads in the same way.
-_UNUSED = ("store", "policy")
-
 _STYLES = {
     Severity.ERROR: "bold red",
     Severity.WARNING: "bold yellow",
@@ -53,7 +51,7 @@ _STYLES = {
 @agent_option("agent", help="Show only the groups that apply to this agent.")
 @click.option("--raw", "is_raw", is_flag=True, help="Print the file unchanged.")
 @json_option
-@fetching_options(*_UNUSED, "quiet")
+@reading_options
 @click.argument("source", metavar="URL|FILE|-")
 def show(
     *, agent: Agent | None, is_raw: bool, as_json: bool, settings: Settings, source: str
@@ -141,7 +139,8 @@ def _rows_outside(robots: RobotsTxt) -> list[_Row]:
 )
 @click.option("--sarif", "form", flag_value="sarif", help="Print a SARIF log.")
 @click.option("--strict", "is_strict", is_flag=True, help="Treat warnings as errors.")
-@fetching_options(*_UNUSED)
+@quiet_option
+@reading_options
 @click.argument("sources", nargs=-1, required=True, metavar="{URL|FILE|-}...")
 def lint(
     *, form: str | None, is_strict: bool, settings: Settings, sources: tuple[str, ...]
@@ -232,7 +231,7 @@ def _count_text(count: int, noun: str) -> str:
     " other.",
 )
 @json_option
-@fetching_options(*_UNUSED, "quiet")
+@reading_options
 @click.argument("old", metavar="OLD")
 @click.argument("new", metavar="NEW")
 @click.argument("urls", nargs=-1, metavar="[URL]...")

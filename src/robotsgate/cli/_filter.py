@@ -154,7 +154,7 @@ def _file_of_urls(name: str) -> BinaryIO:
     help="Write lines whose site has no archived response to this file.",
 )
 @click.argument("source", type=_file_of_urls, default="-", metavar="[FILE]")
-@fetching_options()
+@fetching_options
 def filter_(
     *,
     agent: Agent,
@@ -385,7 +385,7 @@ class _Filter:
         if is_url:
             try:
                 if self.rejected is None:
-                    self._answers.peek(self.agent, url)
+                    Origin.from_url(url)
                 else:
                     verdict = await self._answers.check(self.agent, url)
             except InvalidURLError as invalid:
@@ -605,9 +605,6 @@ class Captures:
 
     async def check(self, agent: Agent, url: str) -> Verdict | None:
         return self._archive.check(agent, url)
-
-    def peek(self, agent: Agent, url: str) -> bool | None:
-        return self._archive.can_fetch(agent, url)
 
     def dated(self, line: bytes, url: str | None) -> bytes:
         """The JSON object in `line`, plus the date of the capture used for `url`.

@@ -70,7 +70,7 @@ _SOURCE = (
     show_default=True,
     help="The port to listen on; 0 picks a free one.",
 )
-@fetching_options()
+@fetching_options
 def serve(*, port: int, settings: Settings) -> None:
     """Serve a web page for testing a robots.txt, only on this machine.
 

@@ -260,15 +260,20 @@ def from_variable(name: str) -> dict[str, Any]:
     return {"envvar": f"ROBOTSGATE_{name}", "show_envvar": True}
 
 
-_FETCHING = {
-    "dialect": click.option(
+quiet_option = click.option(
+    "-q", "--quiet", is_flag=True, help="Print only errors to stderr."
+)
+# For commands that always fetch a file, and only read it: no policy changes what it
+# says.
+_READING = (
+    click.option(
         "--dialect",
         type=click.Choice([dialect.value for dialect in Dialect]),
         default=Dialect.RFC9309.value,
         show_default=True,
         help="The dialect for parsing robots.txt.",
     ),
-    "user_agent": click.option(
+    click.option(
         "--user-agent",
         default=f"robotsgate/{__version__}",
         show_default=True,
@@ -276,19 +281,13 @@ _FETCHING = {
         **from_variable("USER_AGENT"),
         help="The User-Agent header for fetching robots.txt.",
     ),
-    "store": click.option(
-        "--store",
-        metavar="URL",
-        **from_variable("STORE"),
-        help="Where to cache: sqlite:///FILE or redis://HOST. Default: in memory.",
-    ),
-    "proxy": click.option(
+    click.option(
         "--proxy",
         metavar="URL",
         **from_variable("PROXY"),
         help="Fetch through this proxy, which then decides what may be accessed.",
     ),
-    "timeout": click.option(
+    click.option(
         "--timeout",
         type=float,
         default=Policy().fetch_deadline,
@@ -296,7 +295,17 @@ _FETCHING = {
         metavar="SECONDS",
         help="The time limit for fetching one robots.txt, including redirects.",
     ),
-    "policy": click.option(
+    click.option("-v", "--verbose", is_flag=True, help="Log each step to stderr."),
+)
+_FETCHING = (
+    *_READING,
+    click.option(
+        "--store",
+        metavar="URL",
+        **from_variable("STORE"),
+        help="Where to cache: sqlite:///FILE or redis://HOST. Default: in memory.",
+    ),
+    click.option(
         "--policy",
         type=click.Choice(list(_PRESETS)),
         default="default",
@@ -304,65 +313,52 @@ _FETCHING = {
         **from_variable("POLICY"),
         help="How to treat status codes and outages.",
     ),
-    "quiet": click.option(
-        "-q", "--quiet", is_flag=True, help="Print only errors to stderr."
-    ),
-    "verbose": click.option(
-        "-v", "--verbose", is_flag=True, help="Log each step to stderr."
-    ),
-}
+    quiet_option,
+)
 
 
-def fetching_options(
-    *unused: str,
-) -> Callable[[Callable[..., _Result]], Callable[..., _Result]]:
-    """Add the fetching options except `unused` to a command.
+def _with_settings(
+    options: tuple[Callable[..., Any], ...], command: Callable[..., _Result]
+) -> Callable[..., _Result]:
+    """Add `options` to `command`, which receives them as `settings`."""
 
-    The command receives them as `settings`.
-    """
+    @functools.wraps(command)
+    def with_settings(
+        *,
+        dialect: str,
+        timeout: float,
+        verbose: bool,
+        user_agent: str,
+        proxy: str | None,
+        store: str | None = None,
+        policy: str = "default",
+        quiet: bool = False,
+        **others: Any,  # noqa: ANN401 (the command's options)
+    ) -> _Result:
+        _log_to_stderr(is_quiet=quiet, is_verbose=verbose)
+        try:
+            chosen = replace(_PRESETS[policy](), fetch_deadline=timeout)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--timeout") from error
+        if proxy is not None:
+            chosen = replace(chosen, address_guard=AddressGuard.OFF)
+        settings = Settings(
+            user_agent=user_agent,
+            store=store,
+            proxy=proxy,
+            policy=chosen,
+            dialect=Dialect(dialect),
+            is_quiet=quiet,
+        )
+        return command(settings=settings, **others)
 
-    def with_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
-        @functools.wraps(command)
-        def with_settings(**options: Any) -> _Result:  # noqa: ANN401 (all options)
-            given = {name: options.pop(name) for name in _FETCHING if name in options}
-            return command(settings=_settings(**given), **options)
-
-        added = with_settings
-        for name in reversed(_FETCHING):
-            if name not in unused:
-                added = _FETCHING[name](added)
-        return added
-
-    return with_options
-
-
-def _settings(
-    *,
-    dialect: str,
-    timeout: float,
-    policy: str = "default",
-    quiet: bool = False,
-    verbose: bool,
-    user_agent: str,
-    store: str | None = None,
-    proxy: str | None,
-) -> Settings:
-    _log_to_stderr(is_quiet=quiet, is_verbose=verbose)
-    try:
-        chosen = replace(_PRESETS[policy](), fetch_deadline=timeout)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--timeout") from error
-    if proxy is not None:
-        chosen = replace(chosen, address_guard=AddressGuard.OFF)
-    return Settings(
-        user_agent=user_agent,
-        store=store,
-        proxy=proxy,
-        policy=chosen,
-        dialect=Dialect(dialect),
-        is_quiet=quiet,
+    return functools.reduce(
+        lambda made, option: option(made), reversed(options), with_settings
     )
 
+
+fetching_options = functools.partial(_with_settings, _FETCHING)
+reading_options = functools.partial(_with_settings, _READING)
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON, one object per line."
