@@ -23,7 +23,7 @@ MODULES = (
 )  # fmt: skip
 ON_API_PAGES = (
     "robotsgate", "robotsgate.caching", "robotsgate.events", "robotsgate.fetching",
-    "robotsgate.page", "robotsgate.sync", *(
+    "robotsgate.page", "robotsgate.robotparser", "robotsgate.sync", *(
         f"robotsgate.integrations.{name}"
         for name in ("aiohttp", "crawl4ai", "hops", "crawlee", "httpx", "requests",
                      "scrapy", "scrapy_playwright", "warc")

@@ -140,6 +140,20 @@ def test_groups_are_listed_as_in_the_file() -> None:
     )
 
 
+def test_group_is_shown_as_lines_of_a_file() -> None:
+    first, second, third = RobotsTxt.parse(
+        "Disallow: /a\nUser-agent: B\nUser-agent: C # c\nDisallow: /*d$\nAllow: /\n"
+        "User-agent: *\nCrawl-delay: 2.50\nRequest-rate: 1/2m\nDisallow: /e\n"
+        "User-agent: F"
+    ).groups
+
+    assert str(first) == "User-agent: b\nUser-agent: c\nDisallow: /*d$\nAllow: /"
+    assert str(second) == (
+        "User-agent: *\nCrawl-delay: 2.5\nRequest-rate: 1/120\nDisallow: /e"
+    )
+    assert str(third) == "User-agent: f\nAllow:"
+
+
 def test_sitemaps_are_listed_once_each_as_written() -> None:
     assert RobotsTxt.parse(_FILE).sitemaps == (
         "https://example.com/sitemap.xml",

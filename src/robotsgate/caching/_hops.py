@@ -46,14 +46,16 @@ USED_HEADERS = _KEPT_HEADERS | _ENDS | {"location", "content-encoding"}
 
 
 class Hops:
-    """The GETs of one fetch, starting with an origin's robots.txt.
+    """The GETs of one fetch, starting with an origin's robots.txt or another `url`.
 
     The current one is for `url`, in ASCII, on `origin`.
     """
 
-    def __init__(self, origin: Origin, *, policy: Policy) -> None:
+    def __init__(
+        self, origin: Origin, *, policy: Policy, url: str | None = None
+    ) -> None:
         self.origin: Origin = origin
-        self.url: str = origin.robots_url
+        self.url: str = url or origin.robots_url
         self._policy = policy
         # Maps the URL of each GET to the status that redirected there; `None` for the
         # first.

@@ -10,7 +10,10 @@ import inspect
 import logging
 import re
 import sys
+import threading
 from collections.abc import Mapping
+from concurrent.futures import Future
+from contextlib import nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,7 +21,7 @@ import anyio
 
 from robotsgate._flights import DaemonThreads, current_task
 from robotsgate.caching._hops import ACCEPT_ENCODING, FetchGuard, Hops
-from robotsgate.caching._outcome import FailureKind
+from robotsgate.caching._outcome import FailureKind, access_result
 from robotsgate.caching._policy import AddressGuard
 from robotsgate.errors import UnsupportedError
 from robotsgate.fetching._body import decoded_body
@@ -37,15 +40,15 @@ from robotsgate.fetching._httpx import (
     TransportFetcher,
 )
 from robotsgate.robotstxt._headers import pairs_of
+from robotsgate.urls._url import Origin, wire_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeGuard
 
     from robotsgate.caching._outcome import Outcome
-    from robotsgate.caching._policy import Policy
+    from robotsgate.caching._policy import AccessResult, Policy
     from robotsgate.fetching._fetcher import FetchedResponse, Fetcher
-    from robotsgate.urls._url import Origin
 
     Headers = Sequence[tuple[str, str]]
     Sign = Callable[[str, str, Mapping[str, str]], Mapping[str, str]]
@@ -121,8 +124,8 @@ class RobotsTxtFetcher:
                 f"only a checker without a client can fetch over FTP, got {origin}"
             )
 
-    async def fetch(self, origin: Origin) -> Outcome:
-        """Return the outcome of fetching the robots.txt of `origin`.
+    async def fetch(self, origin: Origin, url: str | None = None) -> Outcome:
+        """Return the outcome of fetching the robots.txt of `origin`, or its `url`.
 
         `sign` may raise anything, and the caller's client one of the `MISTAKES`, for
         example a RuntimeError because it is closed. Any other failure is an outcome,
@@ -130,7 +133,7 @@ class RobotsTxtFetcher:
         """
         if self._blind:
             _warn_once(self._blind)
-        hops = Hops(origin, policy=self._policy)
+        hops = Hops(origin, policy=self._policy, url=url)
         fetch = OwnFetch(
             guard=FetchGuard(self._policy),
             policy=self._policy,
@@ -194,6 +197,43 @@ class RobotsTxtFetcher:
             fetch.guard.check_host(fetch.origin.host)
         with anyio.fail_after(fetch.deadline - anyio.current_time()):
             return await sender.get(fetch.hop, headers, max_bytes=self._max_bytes)
+
+
+def fetch_blocking(
+    url: str, user_agent: str, *, policy: Policy
+) -> tuple[AccessResult, bytes]:
+    """Fetch a robots.txt from any URL, and return its access result and its body.
+
+    Uses the proxy that the environment sets, if any.
+
+    Raises:
+        InvalidURLError: as for `Origin.from_url`.
+    """
+    origin = Origin.from_url(url)
+
+    async def fetch() -> Outcome:
+        import httpx  # noqa: PLC0415 (slow to import)
+
+        proxied = httpx.AsyncClient() if proxy_variable() else nullcontext()
+        async with proxied as client:
+            fetcher = RobotsTxtFetcher(
+                client, user_agent=user_agent, policy=policy, max_concurrent_fetches=1
+            )
+            return await fetcher.fetch(origin, wire_url(url))
+
+    result: Future[Outcome] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(anyio.run(fetch))
+        except BaseException as error:  # noqa: BLE001 (raised to the caller)
+            result.set_exception(error)
+
+    # Not `anyio.from_thread.start_blocking_portal`, which hangs if a KeyboardInterrupt
+    # arrives while it starts.
+    threading.Thread(target=run, name="robotsgate", daemon=True).start()
+    outcome = result.result()
+    return access_result(outcome, policy, origin=origin.key), outcome.body
 
 
 def _warn_once(message: str) -> None:

@@ -7,7 +7,7 @@ checker handles caching, redirects and outages.
 
 from __future__ import annotations
 
-from robotsgate.integrations._door import NO_RULES, asked_urls, needs_extra
+from robotsgate.integrations._door import asked_urls, needs_extra
 
 with needs_extra("scrapy"):
     import scrapy
@@ -31,7 +31,6 @@ from robotsgate import (
     FailureKind,
     FetchedResponse,
     FetchFailedError,
-    InvalidProductTokenError,
     InvalidURLError,
     Policy,
     RobotsChecker,
@@ -42,6 +41,7 @@ from robotsgate import (
 from robotsgate.caching import seconds_asked_for
 from robotsgate.events import RobotsTxtFetched
 from robotsgate.fetching import NEVER_SENT, as_pairs
+from robotsgate.robotstxt import crawler_or_any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -471,10 +471,4 @@ def _asked_urls(request: scrapy.Request) -> Iterator[str]:
 
 @lru_cache(maxsize=_MAX_AGENTS)
 def _agent(user_agent: str | bytes) -> str:
-    """The agent to pass to a checker; "*" if `user_agent` does not name a crawler."""
-    agent = to_unicode(user_agent, errors="replace")
-    try:
-        NO_RULES.rules_for(agent)
-    except InvalidProductTokenError:
-        return "*"
-    return agent
+    return crawler_or_any(to_unicode(user_agent, errors="replace"))

@@ -21,6 +21,7 @@ from robotsgate.robotstxt._model import (
     Rule,
     RuleKind,
 )
+from robotsgate.robotstxt._product_token import crawler_or_any as crawler_or_any
 from robotsgate.robotstxt._robots_txt import RobotsTxt
 
 if TYPE_CHECKING:

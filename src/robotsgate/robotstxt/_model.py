@@ -109,6 +109,16 @@ class Group(JSONValue):
     request_rate: RequestRate | None = None
     other_lines: tuple[OtherLine, ...] = ()
 
+    def __str__(self) -> str:
+        """The group as robots.txt lines, without `other_lines`."""
+        lines = [f"User-agent: {token}" for token in self.tokens]
+        if self.crawl_delay is not None:
+            lines.append(f"Crawl-delay: {self.crawl_delay:g}")
+        if self.request_rate is not None:
+            rate = self.request_rate
+            lines.append(f"Request-rate: {rate.requests}/{rate.seconds:g}")
+        return "\n".join([*lines, *map(str, self.rules or ["Allow:"])])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherLine(JSONValue):

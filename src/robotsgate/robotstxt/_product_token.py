@@ -115,6 +115,15 @@ def product_tokens(agent: str | Sequence[str]) -> tuple[ProductToken, ...]:
     )
 
 
+def crawler_or_any(user_agent: str) -> str:
+    """`user_agent` if it names a crawler, otherwise "*"."""
+    try:
+        product_tokens(user_agent)
+    except InvalidProductTokenError:
+        return "*"
+    return user_agent
+
+
 def crawler_name(text: str) -> str:
     """The lower-case crawler name in a token or User-Agent header, or ""."""
     header = _header(text)
