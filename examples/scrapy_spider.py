@@ -26,11 +26,7 @@ if TYPE_CHECKING:
 
 SETTINGS = {
     "USER_AGENT": "ExampleBot/1.0 (+https://example.com/bot)",
-    "ROBOTSTXT_OBEY": True,
-    "DOWNLOADER_MIDDLEWARES": {
-        "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
-        "robotsgate.integrations.scrapy.RobotsGateMiddleware": 100,
-    },
+    "ADDONS": {"robotsgate.integrations.scrapy.RobotsGateAddon": 0},
     "ROBOTSGATE_STORE": "memory:",  # or sqlite:///robots.db, to keep the entries
     "LOG_LEVEL": "ERROR",
 }

@@ -28,16 +28,10 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
 BUILT_IN = "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware"
-MIDDLEWARES: dict[object, int | None] = {
-    BUILT_IN: None,
-    "robotsgate.integrations.scrapy.RobotsGateMiddleware": 100,
-}
-"""What our users put in their settings."""
 
 SETTINGS = {
-    "DOWNLOADER_MIDDLEWARES": MIDDLEWARES,
+    "ADDONS": {"robotsgate.integrations.scrapy.RobotsGateAddon": 0},
     "LOG_ENABLED": False,
-    "ROBOTSTXT_OBEY": True,
     "TELNETCONSOLE_ENABLED": False,
 }
 _TIMEOUT_SECONDS = 60

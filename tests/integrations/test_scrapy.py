@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
+from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pytest
 from scrapy import Request, signals
 from scrapy.core.downloader import Slot
 from scrapy.exceptions import IgnoreRequest, NotConfigured
+from scrapy.settings import Settings
 from scrapy.utils.test import get_crawler
 
 from robotsgate import (
@@ -24,8 +26,12 @@ from robotsgate import (
     UnsupportedError,
 )
 from robotsgate.integrations import scrapy as integration
-from robotsgate.integrations.scrapy import RobotsGateMiddleware, RobotsGateParser
-from tests.integrations.crawls import BUILT_IN, MIDDLEWARES, crawl
+from robotsgate.integrations.scrapy import (
+    RobotsGateAddon,
+    RobotsGateMiddleware,
+    RobotsGateParser,
+)
+from tests.integrations.crawls import BUILT_IN, crawl
 from tests.servers.answers import Late, Raw, Reply, Routes
 from tests.servers.answers import redirect as redirect_to
 from tests.servers.loopback import Connection, dead_port
@@ -155,6 +161,30 @@ async def test_url_that_cannot_be_checked_is_refused_if_it_names_a_host() -> Non
     assert [type(error) for error in spider.errors] == [IgnoreRequest] * 3
     causes = Counter(type(error.__cause__) for error in spider.errors)
     assert causes == {UnsupportedError: 1, InvalidURLError: 2}
+
+
+@cases("middlewares active", {
+    "nothing": ({}, {RobotsGateMiddleware: 100}),
+    "Scrapy's middleware elsewhere": ({BUILT_IN: 90}, {RobotsGateMiddleware: 100}),
+    "ours elsewhere": (
+        {"robotsgate.integrations.scrapy.RobotsGateMiddleware": 90},
+        {"robotsgate.integrations.scrapy.RobotsGateMiddleware": 90},
+    ),
+})  # fmt: skip
+def test_addon_replaces_the_middleware_if_the_project_has(
+    middlewares: dict[str, int], active: dict[object, int]
+) -> None:
+    settings = Settings({"DOWNLOADER_MIDDLEWARES": middlewares})
+
+    RobotsGateAddon().update_settings(settings)
+
+    assert settings.getbool("ROBOTSTXT_OBEY")
+    every = settings.get_component_priority_dict_with_base("DOWNLOADER_MIDDLEWARES")
+    assert {
+        name: every[name]
+        for name in every
+        if "robots" in getattr(name, "__module__", name)
+    } == active
 
 
 FETCHED = {"request_count": 1, "response_count": 1, "response_status_count/200": 1}
@@ -369,7 +399,7 @@ async def test_page_is_refused_if_a_middleware_blocks_robots_txt(
 
     spider = await crawl(
         f"{server.url}/public",
-        settings={"DOWNLOADER_MIDDLEWARES": MIDDLEWARES | {refusing: 200}},
+        settings={"DOWNLOADER_MIDDLEWARES": {refusing: 200}},
     )
 
     assert server.targets == []
@@ -423,6 +453,39 @@ def test_scrapy_2_18_slot_is_not_randomized_if_that_could_be_too_short(
     integration._hold_back(slot, least)
 
     assert (slot.delay, slot.randomize_delay) == (10, is_random)
+
+
+class Scope:
+    """A throttling scope, as in https://github.com/scrapy/scrapy/pull/6931."""
+
+    def __init__(self) -> None:
+        self._base_delay, self._jitter = 0.0, 0.5
+        self._next_allowed_time: float | None = None
+
+    def get_base_delay(self) -> float:
+        return self._base_delay
+
+    def set_base_delay(self, delay: float) -> None:
+        self._base_delay = delay
+
+
+@pytest.mark.skipif(find_spec("scrapy.throttler") is not None, reason="has scopes")
+async def test_throttling_scope_is_held_back_like_a_slot(site: Serve) -> None:
+    scope = Scope()
+    busy = Reply(status=404, headers={"Retry-After": "9"})
+    server = site(Reply(body=b"User-agent: *\nCrawl-delay: 0.1\n"), busy=busy)
+
+    def use_scopes(spider: Spider) -> None:
+        spider.crawler.throttler = SimpleNamespace(
+            get_applied_scopes=lambda _: ["scope"],
+            get_scope_manager=lambda _: scope,
+            get_scopes_key=lambda _: "127.0.0.1",
+        )
+
+    await crawl(f"{server.url}/busy", listeners={signals.spider_opened: use_scopes})
+
+    assert (scope._base_delay, scope._jitter) == (0.1, 0)
+    assert 0 < (scope._next_allowed_time or 0) - SystemClock().monotonic() < 9
 
 
 async def test_crawl_delay_sets_the_slot_delay_up_to_a_maximum(
@@ -546,7 +609,8 @@ async def test_only_an_explicit_guard_causes_a_warning_naming_the_setting(
 async def test_parser_works_in_scrapys_own_middleware(site: Serve) -> None:
     server = site()
     settings = {
-        "DOWNLOADER_MIDDLEWARES": {BUILT_IN: 100},
+        "ADDONS": {},
+        "ROBOTSTXT_OBEY": True,
         "ROBOTSTXT_PARSER": "robotsgate.integrations.scrapy.RobotsGateParser",
     }
     urls = [f"{server.url}/private", f"{server.url}/public"]

@@ -33,6 +33,11 @@ MIDDLEWARES: dict[Any, int | None] = {
     BUILT_IN: None,
     "robotsgate.integrations.scrapy_playwright.RobotsGatePlaywrightMiddleware": 100,
 }
+SETTINGS = {
+    "ADDONS": {},
+    "DOWNLOADER_MIDDLEWARES": MIDDLEWARES,
+    "ROBOTSTXT_OBEY": True,
+}
 HANDLER = "scrapy_playwright.handler.ScrapyPlaywrightDownloadHandler"
 
 
@@ -78,9 +83,9 @@ def test_chromium_sends_no_refused_navigation(
                 "playwright_page_init_callback": f"{__name__}.send_mark",
             },
             settings={
+                **SETTINGS,
                 "CONCURRENT_REQUESTS": 1,
                 "DOWNLOAD_HANDLERS": {"http": HANDLER},
-                "DOWNLOADER_MIDDLEWARES": MIDDLEWARES,
                 "PLAYWRIGHT_LAUNCH_OPTIONS": LAUNCH_OPTIONS,
                 "_PLAYWRIGHT_THREADED_LOOP": is_loop_in_thread,  # as on Windows
             },
@@ -133,7 +138,8 @@ async def test_redirects_in_another_browser_are_checked_afterwards(
     request = Request(urls[0], meta={**meta, "playwright": True, "urls": urls})
 
     spider = await crawl(
-        request, settings={"DOWNLOADER_MIDDLEWARES": {**MIDDLEWARES, Browser: 200}}
+        request,
+        settings={**SETTINGS, "DOWNLOADER_MIDDLEWARES": {**MIDDLEWARES, Browser: 200}},
     )
 
     causes = [type(error.__cause__) for error in spider.errors]
@@ -159,7 +165,7 @@ async def test_request_leaves_the_browser_with_only_the_users_callback(
 
     await crawl(
         request,
-        settings={"DOWNLOADER_MIDDLEWARES": MIDDLEWARES},
+        settings=SETTINGS,
         listeners={signals.response_received: record_meta},
     )
 

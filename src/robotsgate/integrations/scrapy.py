@@ -15,10 +15,11 @@ with needs_extra("scrapy"):
 import asyncio
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from cachetools import LRUCache
 from scrapy import signals
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import IgnoreRequest, NotConfigured, StopDownload
 from scrapy.http.request import NO_CALLBACK
 from scrapy.robotstxt import RobotParser
@@ -46,7 +47,6 @@ from robotsgate.robotstxt import crawler_or_any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from scrapy.core.downloader import Slot
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from robotsgate import Verdict
     from robotsgate.events import CheckerEvent
 
-__all__ = ["RobotsGateMiddleware", "RobotsGateParser"]
+__all__ = ["RobotsGateAddon", "RobotsGateMiddleware", "RobotsGateParser"]
 
 _CLOCK = SystemClock()
 
@@ -88,6 +88,20 @@ _DEFAULT_POLICY = Policy()
 
 # The maximum size of a body decoded by Scrapy; a larger body is considered corrupt.
 _MOST_DECODED_BYTES = 32 * 1024 * 1024
+
+
+class RobotsGateAddon:
+    """A Scrapy add-on that replaces Scrapy's robots.txt middleware with ours.
+
+    Settings of your project take precedence, including `ROBOTSTXT_OBEY = False`.
+    """
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        """Turn on ROBOTSTXT_OBEY, and `RobotsGateMiddleware` instead of Scrapy's."""
+        settings.set("ROBOTSTXT_OBEY", value=True, priority="addon")
+        name = "DOWNLOADER_MIDDLEWARES"
+        settings.set_in_component_priority_dict(name, RobotsTxtMiddleware, None)
+        settings.setdefault_in_component_priority_dict(name, RobotsGateMiddleware, 100)
 
 
 class RobotsGateParser(RobotParser):
@@ -283,7 +297,10 @@ class RobotsGateMiddleware:
             connect(self._keep_delay, signals.request_reached_downloader)
             # This runs after AutoThrottle's handler, which is connected at startup.
             connect(self._keep_delay, signals.response_downloaded)
-        slot = self._crawler.engine.downloader.get_slot_key(request)
+        throttler = getattr(self._crawler, "throttler", None)
+        downloader = self._crawler.engine.downloader
+        key_of = throttler.get_scopes_key if throttler else downloader.get_slot_key
+        slot = key_of(request)
         if asked or slot in self._delays:
             delays = self._delays.setdefault(slot, {})
             delays[origin] = min(asked, self._longest_delay)
@@ -302,7 +319,8 @@ class RobotsGateMiddleware:
         key = request.meta["download_slot"]
         least = max(self._delays.get(key, {}).values(), default=0.0)
         if least:
-            _hold_back(self._crawler.engine.downloader.slots[key], least)
+            for slot in _slots_of(request, self._crawler):
+                _hold_back(slot, least)
 
     def _obey_retry_after(self, request: scrapy.Request, response: Response) -> None:
         """Hold back the next request of a slot until `response` permits it.
@@ -322,11 +340,8 @@ class RobotsGateMiddleware:
         )
         if seconds is None or seconds <= 0:
             return
-        slot = self._crawler.engine.downloader.slots[request.meta["download_slot"]]
-        # The time from which Scrapy counts the delay, if there is one. It also keeps a
-        # slot until then.
-        slot.lastseen = max(slot.lastseen, _CLOCK.monotonic() + seconds)
-        _hold_back(slot, _SHORTEST_DELAY)
+        for slot in _slots_of(request, self._crawler):
+            _hold_back_until(_CLOCK.monotonic() + seconds, slot)
 
     async def _spider_opened(self) -> None:
         # Scrapy runs each handler in its own task, but a store's connections must be
@@ -449,8 +464,36 @@ def _policy_in(settings: BaseSettings) -> Policy:
     return policy
 
 
-def _hold_back(slot: Slot, least: float) -> None:
+def _slots_of(request: scrapy.Request, crawler: Crawler) -> list[Any]:
+    """The download slot of `request`, or its throttling scopes.
+
+    Scopes are to replace slots (https://github.com/scrapy/scrapy/pull/6931). So far,
+    their jitter and the time of their next request are private.
+    """
+    throttler = getattr(crawler, "throttler", None)
+    if throttler is None:
+        return [crawler.engine.downloader.slots[request.meta["download_slot"]]]
+    return [*map(throttler.get_scope_manager, throttler.get_applied_scopes(request))]
+
+
+def _hold_back_until(time: float, slot: Any) -> None:  # noqa: ANN401 (see `_slots_of`)
+    if hasattr(slot, "set_base_delay"):
+        slot._next_allowed_time = max(slot._next_allowed_time or 0.0, time)  # noqa: SLF001
+        return
+    # The time from which Scrapy counts the delay, if there is one. It also keeps a slot
+    # until then.
+    slot.lastseen = max(slot.lastseen, time)
+    _hold_back(slot, _SHORTEST_DELAY)
+
+
+def _hold_back(slot: Any, least: float) -> None:  # noqa: ANN401 (see `_slots_of`)
     """Make `slot` wait at least `least` seconds between requests."""
+    if hasattr(slot, "set_base_delay"):
+        if slot.get_base_delay() < least:  # the requests before did not wait for it
+            slot.set_base_delay(least)
+            _hold_back_until(_CLOCK.monotonic() + least, slot)
+        slot._jitter = min(slot._jitter, 1 - least / slot.get_base_delay())  # noqa: SLF001
+        return
     slot.delay = max(slot.delay, least)
     if hasattr(slot, "jitter"):  # the fraction by which the delay is randomized
         slot.jitter = min(slot.jitter, 1 - least / slot.delay)
