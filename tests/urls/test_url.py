@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from itertools import product
 
 import httpx
 import pytest
@@ -292,6 +293,40 @@ def test_origin_of_odd_text_is_the_same_as_in_browsers(text: str) -> None:
 @given(st.text(max_size=8), st.text(max_size=8))
 def test_origin_of_any_text_is_the_same_as_in_browsers(host: str, path: str) -> None:
     check(f"https://{host}/{path}")
+
+
+_BYTES = (
+    "0", "9", "10", "99", "100", "199", "200", "249", "250", "255", "256", "260", "300",
+    "1000", "00", "01", "08", "0377", "0x7f", "1a", "", "\uff11",
+)  # fmt: skip
+_HOSTS = (
+    *(f"{byte}.1.2.3" for byte in _BYTES), *(f"1.2.{byte}.3" for byte in _BYTES),
+    *(f"1.2.3.{byte}" for byte in _BYTES), "1.2", "1.2.3", "1.2.3.4.", "1.2.3.4.5",
+    "1.2.3.x", "a", "a.", "a.b-c_d", "A.b", "a..b", ".a", "a.0", "a.0b", "a.0xb",
+    "xn--zca", "bücher", "%61", "a%2eb", "[::1]", "@a", "u:7@a", "u@1.2.3.4", "a\\b",
+)  # fmt: skip
+_PORTS_AND_PATHS = (
+    "/", ":/", ":0/", ":1/", ":9/", ":10/", ":080/", ":80/", ":443/", ":00443/",
+    ":9999/", ":10000/", ":59999/", ":60000/", ":65535/", ":65536/", ":99999/",
+    ":100000/", ":1_0/", ":+1/", ":\u0663/", ":8x/", ":80:80/", ":80./", ":80@a/",
+    ":80", "/#a", "?a/", ":80?a/", "\\a/",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("start", ["http://", "https://", "ftp://"])
+def test_usual_origin_is_the_same_as_in_an_unusual_url(start: str) -> None:
+    """White space before a URL is dropped, but no usual URL has any."""
+
+    def split(url: str) -> object:
+        try:
+            origin, target = split_url(url)
+        except InvalidURLError:
+            return None
+        return str(origin), origin, target
+
+    for host, rest in product(_HOSTS, _PORTS_AND_PATHS):
+        url = f"{start}{host}{rest}"
+        assert split(url) == split(f" {url}"), url
 
 
 @pytest.mark.parametrize(("path", "expected"), [

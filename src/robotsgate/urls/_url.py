@@ -59,9 +59,14 @@ _BEYOND_ALL_ADDRESSES = 2**32
 _FORBIDDEN_IN_HOST = frozenset(C0_AND_SPACE + "#/:<>?@[\\]^|%\x7f")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
-# The form of nearly all links. A host whose last label starts with a letter is not an
-# IPv4 address in any notation.
-_USUAL_ORIGIN = re.compile(r"(https?)://((?:[0-9a-z_-]+\.)*[a-z][0-9a-z_-]*)")
+# The form of nearly all links, in which hosts are spelt as in `Origin.host`. A host
+# whose last label starts with a letter is not an IPv4 address in any notation.
+_USUAL_NAME = r"(?:[0-9a-z_-]++\.)*+[a-z][0-9a-z_-]*"
+_IPV4_BYTE = "(?:[1-9]?[0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])"
+_USUAL_ORIGIN = re.compile(
+    rf"(https?)://({_USUAL_NAME}|{_IPV4_BYTE}(?:\.{_IPV4_BYTE}){{3}})"
+    "(?::([1-9][0-9]{0,3}|[1-5][0-9]{4}))?"  # higher ports are rare
+)
 _LONGEST_USUAL_ORIGIN = len("https://") + 253
 
 # Everything that may be a user name and password, even in an invalid URL. A word before
@@ -339,7 +344,10 @@ def shown_url(url: str | URLLike) -> str:
 def _usual_origin(text: str) -> Origin | None:
     """The origin that `text` names, or `None` if `text` is not in the usual form."""
     match = _USUAL_ORIGIN.fullmatch(text)
-    return match and Origin(match[1], match[2], DEFAULT_PORTS[match[1]])
+    if match is None:
+        return None
+    scheme, host, port = match.groups()
+    return Origin(scheme, host, int(port or DEFAULT_PORTS[scheme]))
 
 
 def _split(url: str | URLLike, text: str) -> tuple[Origin, str]:
