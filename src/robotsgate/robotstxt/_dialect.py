@@ -26,7 +26,7 @@ from robotsgate.robotstxt._product_token import (
     is_browser_like,
     product_tokens,
 )
-from robotsgate.urls._url import TAB_AND_LINE_ENDS, has_readings, readings, target_in
+from robotsgate.urls._url import TAB_AND_LINE_ENDS, has_readings, readings, split_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -139,7 +139,7 @@ class Grammar:
         """
         text = str(url)
         is_path = text.startswith("/")
-        target = text if is_path else target_in(url)
+        target = text if is_path else split_url(url)[1]
         if is_plain(target):
             return (target,)
         if is_path:

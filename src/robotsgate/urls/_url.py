@@ -76,8 +76,9 @@ _USERINFO = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-# The links on a page, or in a crawl at any one time, lead to few origins.
-_KEPT_ORIGINS = 128
+# The links on a page, or in a crawl at any one time, lead to few origins. They take at
+# most half a megabyte.
+_KEPT_ORIGINS = 1_024
 
 _MAX_LOCATION_LENGTH = 16_384
 
@@ -165,15 +166,6 @@ def split_url(url: str | URLLike) -> tuple[Origin, str]:
     if origin is not None:
         return origin, target_of(text[slash:])
     return _split(url, text)
-
-
-def target_in(url: str | URLLike) -> str:
-    """The target that `split_url` returns; raises the same errors."""
-    text = str(url)
-    slash = text.find("/", 8, _LONGEST_USUAL_ORIGIN + 1)
-    if slash > 0 and _USUAL_ORIGIN.fullmatch(text, 0, slash):
-        return target_of(text[slash:])
-    return split_url(url)[1]
 
 
 def target_of(rest: str) -> str:
