@@ -346,18 +346,25 @@ class FairLoop:
         self._items = 0
         self._ends_at = monotonic() + _LONGEST_HOLD_SECONDS
 
-    async def after_item(self) -> bool:
-        """Let other tasks run after many items, or after a few milliseconds.
+    def is_due(self) -> bool:
+        """Whether other tasks should run after this item.
 
-        Returns whether it did.
+        This is after many items, or after a few milliseconds.
         """
         self._items += 1
-        if self._items < _MOST_ITEMS_AT_ONCE and self._monotonic() < self._ends_at:
-            return False
+        return self._items >= _MOST_ITEMS_AT_ONCE or self._monotonic() >= self._ends_at
+
+    async def let_others_run(self) -> None:
         await anyio.lowlevel.checkpoint()
         self._items = 0
         self._ends_at = self._monotonic() + _LONGEST_HOLD_SECONDS
-        return True
+
+    async def after_item(self) -> bool:
+        """Let other tasks run if it is time to, and return whether it was."""
+        is_due = self.is_due()
+        if is_due:
+            await self.let_others_run()
+        return is_due
 
 
 def current_task() -> object:

@@ -247,6 +247,10 @@ MANY_URLS = {
     PRIVATE: False,
     f"{OTHER_ORIGIN}/a": False,
     PUBLIC: True,
+    f"{PRIVATE}/../x": False,
+    f"{ORIGIN}.example/private": True,
+    f"{PUBLIC}/caf\u00e9": True,
+    httpx.URL(f"{PRIVATE}?again"): False,
     "https://third.example/private": True,
     f"{OTHER_ORIGIN}/robots.txt": True,
     "      http://one.example/": True,
@@ -269,7 +273,7 @@ async def test_many_results_are_in_order_and_false_for_bad_links() -> None:
     hot = await checker.can_fetch_many([AGENT, "Other"], iter(MANY_URLS))
 
     assert cold == hot == [*MANY_URLS.values()]
-    assert len(site.requests) == 5
+    assert len(site.requests) == 6
     assert await checker.can_fetch_many(AGENT, ()) == []
 
 
@@ -364,6 +368,19 @@ async def test_checking_many_urls_of_a_cold_origin_lets_others_run() -> None:
     ]
 
     assert many >= few + 2 * 19  # during the first pass, and during the lookups
+
+
+async def test_refresh_during_many_lookups_applies_to_later_urls() -> None:
+    site = site_of()
+    checker = checker_of(site)
+    await checker.prefetch([ORIGIN])
+    site.serve(ORIGIN, FULL_DISALLOW)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(checker.refresh, ORIGIN)
+        answers = await checker.can_fetch_many(AGENT, [PUBLIC] * 20_000)
+
+    assert (answers[0], answers[-1]) == (True, False)
 
 
 @cases("look_up loops", {
