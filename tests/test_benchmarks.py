@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-_DOCS = Path(__file__).parents[1] / "docs"
+_ROOT = Path(__file__).parents[1]
+_FIGURES = "docs/explanation/how-fast.md"
 _TINY = ["--corpus=CORPUS", "--quick"]
 
 
@@ -25,24 +26,24 @@ _TINY = ["--corpus=CORPUS", "--quick"]
     ("main", "arguments", "page"),
     [
         *(
-            (suite.main, [*_TINY, f"--only={name}"], "explanation/how-fast.md")
+            (suite.main, [*_TINY, f"--only={name}"], _FIGURES)
             for name in suite._MEASUREMENTS
             if name != "hostile"
         ),
-        (suite.main, [*_TINY, "--only=hostile"], "contributing/hostile-files.md"),
-        (filter_.main, ["--urls=300", "--origins=3"], "explanation/how-fast.md"),
-        (archive.main, ["--origins=3", "--repeats=1"], "explanation/how-fast.md"),
+        (suite.main, [*_TINY, "--only=hostile"], "tests/README.md"),
+        (filter_.main, ["--urls=300", "--origins=3"], _FIGURES),
+        (archive.main, ["--origins=3", "--repeats=1"], _FIGURES),
     ],
     ids=[*suite._MEASUREMENTS, "filter", "archive"],
 )
 def test_command_updates_its_page(
     main: Callable[[list[str]], None], arguments: list[str], page: str, tmp_path: Path
 ) -> None:
-    copy = shutil.copy(_DOCS / page, tmp_path)
+    copy = shutil.copy(_ROOT / page, tmp_path)
     (tmp_path / "files").mkdir()
     (tmp_path / "files/robots.txt").write_bytes(b"User-agent: *\nDisallow: /private")
     corpus = str(tmp_path / "files")
 
     main([*(each.replace("CORPUS", corpus) for each in arguments), f"--page={copy}"])
 
-    assert Path(copy).read_text() != (_DOCS / page).read_text()
+    assert Path(copy).read_text() != (_ROOT / page).read_text()

@@ -11,13 +11,14 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_links_and_cited_tests_exist() -> None:
-    policy = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
-    links = re.findall(r"\]\((?!https:)([^)#]+)", README)
-    cited = re.findall(r"`(tests/[\w/.]+)`", policy)
+    for page in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "tests/README.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        links = re.findall(r"\]\((?!https:)([^)#]+)", text)
+        paths = [(ROOT / page).parent / link for link in links]
+        paths += [ROOT / cited for cited in re.findall(r"`(tests/[\w/.]+)`", text)]
 
-    assert links
-    assert cited
-    assert [path for path in links + cited if not (ROOT / path).exists()] == []
+        assert paths
+        assert [path for path in paths if not path.exists()] == []
 
 
 def test_install_commands_use_pypi_only_after_the_first_release() -> None:
