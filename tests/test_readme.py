@@ -21,6 +21,17 @@ def test_links_and_cited_tests_exist() -> None:
         assert [path for path in paths if not path.exists()] == []
 
 
+def test_specification_table_names_existing_tests() -> None:
+    table = (ROOT / "tests/README.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w/]+\.py)::(\w+)(?:\[(.+?)\])?`", table)
+
+    assert len(named) == table.count(".py::") > 60
+    for file, test, row in named:
+        source = (ROOT / "tests" / file).read_text(encoding="utf-8")
+        assert f"def {test}(" in source, test
+        assert f'"{row}' in source, row
+
+
 def test_install_commands_use_pypi_only_after_the_first_release() -> None:
     tutorial = (DOCS / "tutorial/first-crawl.md").read_text(encoding="utf-8")
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
