@@ -1,8 +1,8 @@
-"""The tables in the page: expected outcomes, and measurements from one run."""
+"""The tables in the page: a row per outcome, and measurements from one run."""
 
 from __future__ import annotations
 
-import re
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,24 +10,10 @@ if TYPE_CHECKING:
 
     from tests.faults.fault import Fault, Group, Observation
 
-_HEADINGS = (
-    "what the server does",
-    "what may be fetched",
-    "why",
-    "time",
-    "bytes taken",
-    "memory",
-)
+_HEADINGS = ("the server …", "allowed", "why", "time", "bytes", "memory")
 
-# Separates the reason from the error, which is in the same cell.
 _BELOW = "<br>"
-_MAX_CHARACTERS = 90
-_VARYING = (
-    (re.compile(r"\[SSL: \w+\] "), ""),
-    (re.compile(r" \(_ssl\.c:\d+\)"), ""),
-    (re.compile(r" \('[0-9a-f.:]+', \d+\)"), ""),
-    (re.compile(r"(//[\w.]+):\d{4,5}\b"), r"\1"),
-)
+_SPELLING = ", written "
 
 _KIBIBYTE = 2**10
 _MEBIBYTE = 2**20
@@ -35,19 +21,21 @@ _MEBIBYTE = 2**20
 
 def table(group: Group, observations: Iterable[Observation]) -> str:
     """The table for `group`, with one observation per fault."""
+    names = [fault.name for fault in group.faults]
+    observed = dict(zip(names, observations, strict=True))
     rows = [
-        _row(fault, observation)
-        for fault, observation in zip(group.faults, observations, strict=True)
+        (_names(faults), *outcome, *_costs([observed[fault.name] for fault in faults]))
+        for outcome, faults in _by_outcome(group).items()
     ]
     ruler = "|" + "---|" * 3 + "---:|" * 3
     return "\n".join([_line(_HEADINGS), ruler, *map(_line, rows)])
 
 
-def expected_cells(fault: Fault) -> tuple[str, str, str]:
-    """The cells of `fault` that are the same in every run."""
-    access, reason = fault.access.value, fault.reason.value
-    why = f"`{access}`" if access == reason else f"`{access}`, `{reason}`"
-    return _cell(fault.name), fault.effect.value, why
+def expected_rows(group: Group) -> list[tuple[str, str, str]]:
+    """The cells of each row that are the same in every run."""
+    return [
+        (_names(faults), *outcome) for outcome, faults in _by_outcome(group).items()
+    ]
 
 
 def rows_of(page: str, group: Group) -> Iterator[tuple[str, str, str]]:
@@ -56,44 +44,43 @@ def rows_of(page: str, group: Group) -> Iterator[tuple[str, str, str]]:
     marked, _, _ = rest.partition("<!-- end:")
     _, _, *lines = marked.strip().splitlines()
     for line in lines:
-        name, effect, why, *_ = line.strip("| ").split(" | ")
-        yield name, effect, why.partition(_BELOW)[0]
+        names, effect, why, *_ = line.strip("| ").split(" | ")
+        yield names, effect, why
 
 
-def _row(fault: Fault, observation: Observation) -> tuple[str, ...]:
-    name, effect, why = expected_cells(fault)
-    error = observation.verdict.error
-    if error is not None:
-        why += f"{_BELOW}{_cell(_shortened(error))}"
+def _by_outcome(group: Group) -> dict[tuple[str, str], list[Fault]]:
+    """The faults with the same effect, for the same reason."""
+    faults: defaultdict[tuple[str, str], list[Fault]] = defaultdict(list)
+    for fault in group.faults:
+        access, reason = fault.access.value, fault.reason.value
+        why = f"`{access}`" if access == reason else f"`{access}`, `{reason}`"
+        faults[fault.effect.value, why].append(fault)
+    return faults
+
+
+def _names(faults: list[Fault]) -> str:
+    """What the servers do, one below the other; spellings share a line."""
+    spellings: dict[str, list[str]] = {}
+    for fault in faults:
+        name, _, spelling = fault.name.partition(_SPELLING)
+        spellings.setdefault(name, []).append(spelling)
+    return _BELOW.join(
+        name + _SPELLING + ", ".join(filter(None, several)) if any(several) else name
+        for name, several in spellings.items()
+    ).replace("|", "\\|")
+
+
+def _costs(observations: list[Observation]) -> tuple[str, str, str]:
+    """The highest costs."""
     return (
-        name,
-        effect,
-        why,
-        _time(observation.seconds),
-        _size(observation.bytes_taken),
-        _size(observation.memory),
+        f"{max(each.seconds for each in observations) * 1_000:.0f} ms",
+        _size(max(each.bytes_taken for each in observations)),
+        _size(max(each.memory for each in observations)),
     )
-
-
-def _shortened(error: str) -> str:
-    """`error` without parts that vary between runs, and cut if it is too long."""
-    for pattern, text in _VARYING:
-        error = pattern.sub(text, error)
-    if len(error) > _MAX_CHARACTERS:
-        error = f"{error[: error.rindex(' ', 0, _MAX_CHARACTERS)]} …"
-    return error
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds * 1_000:.0f} ms"
 
 
 def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 def _size(size: int) -> str:

@@ -26,14 +26,13 @@ def _locked(stage: Stage) -> str:
 
 STORES = (
     rules_apply(
-        "serves rules while another process has locked the file of the store",
+        "serves rules while another process has locked the store",
         _SERVING,
         store=_locked,
         policy=_SHORT_STORE_TIMEOUT,
     ),
     rules_apply(
-        "serves rules while another process has locked the file in which the store"
-        " is created",
+        "serves rules while another process has locked the new store",
         _SERVING,
         store=_new_and_locked,
         policy=_SHORT_STORE_TIMEOUT,
