@@ -13,12 +13,11 @@ import re
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import robotsgate
 from benchmarks.page import replace_parts
-from robotsgate import AccessResult, FailureKind, Policy, Reason, RobotsError, events
-from robotsgate.events import CheckerStats, GateStats
+from robotsgate import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,16 +39,6 @@ def pages() -> Iterator[tuple[Path, str]]:
     """The pages with tables, and their text with new tables."""
     for name, tables in {
         "reference/policy.md": {"fields": _policy_rows(), "presets": _preset_rows()},
-        "reference/answers.md": {
-            kind.__name__: _member_rows(kind)
-            for kind in (Reason, AccessResult, FailureKind)
-        },
-        "reference/events.md": {
-            name: _event_rows(getattr(events, name))
-            for name in ("CheckerEvent", "GateEvent", "LedgerEvent")
-        }
-        | {kind.__name__: _field_rows(kind) for kind in (CheckerStats, GateStats)},
-        "reference/errors.md": {"errors": _error_rows()},
         "reference/api/index.md": {
             page.stem: _name_rows(page)
             for page in (_FOLDER / "reference/api").glob("*.md")
@@ -96,42 +85,6 @@ def _preset_rows() -> Rows:
         )
 
 
-def _member_rows(kind: type[enum.Enum]) -> Rows:
-    meanings = _comments(kind)
-    yield "member", "value", "meaning"
-    for member in kind:
-        yield f"`{member.name}`", f"`{member.value}`", meanings.get(member.name, "")
-
-
-def _event_rows(union: object) -> Rows:
-    yield "event", "what happened", "fields"
-    for kind in get_args(union):
-        sentence = (inspect.getdoc(kind) or "").partition("\n\n")[0]
-        fields = ", ".join(f"`{each.name}`" for each in dataclasses.fields(kind))
-        yield f"`{kind.__name__}`", " ".join(sentence.split()), fields
-
-
-def _field_rows(kind: type[Any]) -> Rows:
-    """The attributes in the docstring of `kind`."""
-    yield "field", "meaning"
-    _, _, section = (inspect.getdoc(kind) or "").partition("Attributes:\n")
-    entries = re.findall(
-        r"^    (\w+): (.+?)(?=^    \w+: |\Z)", section, re.DOTALL | re.MULTILINE
-    )
-    for name, text in entries:
-        yield f"`{name}`", " ".join(text.split())
-
-
-def _error_rows() -> Rows:
-    yield "exception", "also a subclass of", "raised for"
-    for name in robotsgate.__all__:
-        kind = getattr(robotsgate, name)
-        if inspect.isclass(kind) and RobotsError in kind.__bases__:
-            others = [f"`{base.__name__}`" for base in kind.__bases__[1:]]
-            sentence = (inspect.getdoc(kind) or "").partition("\n\n")[0]
-            yield f"`{name}`", ", ".join(others), " ".join(sentence.split())
-
-
 def _name_rows(page: Path) -> Rows:
     """The names on an API page, with links to their sections."""
     yield "name", "what it is"
@@ -161,13 +114,13 @@ def _docstring(path: str) -> str:
 
 
 def _comments(kind: type[Any]) -> dict[str, str]:
-    """The docstrings below the fields or members of `kind`."""
+    """The docstrings below the fields of `kind`."""
     [definition] = ast.parse(inspect.getsource(kind)).body
     comments: dict[str, str] = {}
     for one, other in pairwise(definition.body):  # type: ignore[attr-defined]
         match one, other:
             case (
-                ast.AnnAssign(target=ast.Name(name)) | ast.Assign([ast.Name(name)]),
+                ast.AnnAssign(target=ast.Name(name)),
                 ast.Expr(ast.Constant(str(text))),
             ):
                 comments[name] = " ".join(text.split())
