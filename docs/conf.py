@@ -14,7 +14,7 @@ from sphinx import addnodes
 from sphinx.pycode import ModuleAnalyzer
 
 import robotsgate
-from robotsgate import events
+from robotsgate import events, robotparser, robotstxt, sync
 
 if TYPE_CHECKING:
     from docutils import nodes
@@ -141,10 +141,15 @@ def link_public_names(_app: Sphinx, page: nodes.document) -> None:
         if link["refdomain"] == "py":
             path = re.sub(r"\._\w+(?=\.)", "", link["reftarget"])
             module, _, name = path.rpartition(".")
-            # `sync` has classes of the same names.
-            is_sync = "sync" in (module or link.get("py:module") or "")
+            where = module or link.get("py:module") or ""
+            is_twin = any(  # these modules have classes of the same names
+                twin.__name__ in where and name in twin.__all__
+                for twin in (robotparser, sync)
+            )
             if name in events.__all__:
                 path = f"robotsgate.events.{name}"
-            elif name in robotsgate.__all__ and not is_sync:
+            elif name in robotsgate.__all__ and not is_twin:
                 path = f"robotsgate.{name}"
+            elif name in robotstxt.__all__ and not is_twin:
+                path = f"robotsgate.robotstxt.{name}"
             link["reftarget"] = path
