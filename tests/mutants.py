@@ -35,14 +35,14 @@ tests/robotstxt: a byte order mark is ignored, and so is a line cut at the limit
 + return body[:max_bytes]
 
 tests/robotstxt: only a rule ends a run of user-agent lines; groups are merged
-- rest < start and _has_rule(text, rest, start, grammar)
-+ rest < start
-- elif sections[-1][0] is not section:
-+ elif not sections:
+- start > end and grammar.rule_line.search(lower_text, end, start)
++ start > end
+- elif named[-1] is not section:
++ elif not named:
 
 tests/robotstxt: a product token is a whole name; * is only a fallback
-- return _END_OF_NAME.split(header, maxsplit=1)[0]
-+ return _END_OF_NAME.split(header, maxsplit=1)[0].rstrip("0123456789")
+- return header[: end.start()] if end else header
++ return (header[: end.start()] if end else header).rstrip("0123456789")
 - for token in (*tokens, "*"):
 + for token in ("*", *tokens):
 
@@ -67,8 +67,8 @@ tests/robotstxt: escapes have one spelling; a lone % has two readings
 tests/robotstxt: Dialect.GOOGLE is Google's parser
 - _MAX_LINE_LENGTH = 16_663
 + _MAX_LINE_LENGTH = 16_664
-- ("disallaw", LineKind.DISALLOW),
-+ ("disalaw", LineKind.DISALLOW),
+- "disallaw": LineKind.DISALLOW,
++ "disalaw": LineKind.DISALLOW,
 
 tests/urls: an origin is a scheme, a host and a port in one spelling
 - host = host.lower().removesuffix(".")

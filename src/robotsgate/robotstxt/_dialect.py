@@ -23,7 +23,7 @@ from robotsgate.robotstxt._matcher import ROBOTS_TXT_PATH
 from robotsgate.robotstxt._model import LineKind
 from robotsgate.robotstxt._product_token import (
     crawler_name,
-    is_browser_like,
+    name_in_browser_like,
     product_tokens,
 )
 from robotsgate.urls._url import TAB_AND_LINE_ENDS, has_readings, readings, split_url
@@ -77,6 +77,12 @@ class Grammar:
     implied: str | None = ROBOTS_TXT_PATH
     """See `RuleSet.implied`."""
 
+    agent_line = re.compile(r"\n[ \t]*+user-agent[ \t]*+:([^\n]*)")
+    """A user-agent line in lower-case text and the LF before it; 1 is its value."""
+
+    rule_line = re.compile(r"\n[ \t]*+(?:dis)?allow[ \t]*+:")
+    """The start of a rule in lower-case text, and the LF before it."""
+
     def without_byte_order_mark(self, body: bytes) -> bytes:
         """`body` without its byte order mark; UTF-16 and UTF-32 become UTF-8."""
         encoding = wide_encoding(body)
@@ -103,16 +109,17 @@ class Grammar:
         """
         headers = 0
 
-        def token(value: str) -> str:
+        def name_in_header(header: str) -> str:
             nonlocal headers
+            headers += 1
+            return "" if headers > _MOST_HEADERS else name_in_browser_like(header)
+
+        def token(value: str) -> str:
             if value.isalnum() and value.isascii():
                 return value.lower()
             if value == "*" or value.startswith(("* ", "*\t")):
                 return "*"
-            text = readable(value)
-            headers += is_browser_like(text)
-            is_over = headers > _MOST_HEADERS and is_browser_like(text)
-            return "" if is_over else crawler_name(text)
+            return crawler_name(readable(value), name_in_header)
 
         return token
 
@@ -165,24 +172,42 @@ _FROM_NUL = re.compile("\0[^\n]*")
 
 _INDEX_FILE = "/index.htm"
 
-# Key prefixes, in the order in which they are tried.
-_GOOGLE_FIELDS = (
-    ("user-agent", LineKind.USER_AGENT),
-    ("useragent", LineKind.USER_AGENT),
-    ("user agent", LineKind.USER_AGENT),
-    ("allow", LineKind.ALLOW),
-    ("disallow", LineKind.DISALLOW),
-    ("dissallow", LineKind.DISALLOW),
-    ("dissalow", LineKind.DISALLOW),
-    ("disalow", LineKind.DISALLOW),
-    ("diasllow", LineKind.DISALLOW),
-    ("disallaw", LineKind.DISALLOW),
-    ("sitemap", LineKind.SITEMAP),
-    ("site-map", LineKind.SITEMAP),
-)
+# A key starts with one of these.
+_GOOGLE_FIELDS = {
+    "user-agent": LineKind.USER_AGENT,
+    "useragent": LineKind.USER_AGENT,
+    "user agent": LineKind.USER_AGENT,
+    "allow": LineKind.ALLOW,
+    "disallow": LineKind.DISALLOW,
+    "dissallow": LineKind.DISALLOW,
+    "dissalow": LineKind.DISALLOW,
+    "disalow": LineKind.DISALLOW,
+    "diasllow": LineKind.DISALLOW,
+    "disallaw": LineKind.DISALLOW,
+    "sitemap": LineKind.SITEMAP,
+    "site-map": LineKind.SITEMAP,
+}
+_GOOGLE_FIELD = re.compile("|".join(_GOOGLE_FIELDS))
 _UNKNOWN_TO_GOOGLE = {
     field.value: field for field in (LineKind.CRAWL_DELAY, LineKind.REQUEST_RATE)
 }
+
+
+_TWO_WORDS = re.compile(r"([^ \t]++)[ \t]++([^ \t]++)")
+
+# Without a colon, a line has two words.
+_REST_OF_WORD = r"[^\n: \t]*+[ \t]++"
+_IS_LAST_WORD = r"(?=[^\n: \t]*[^\n: \t\v\f][ \t\v\f]*+(?:\n|\Z))"
+
+
+def _google_line(*kinds: LineKind) -> re.Pattern[str]:
+    """Like `Grammar.agent_line`, for lines of these kinds."""
+    fields = [field for field, kind in _GOOGLE_FIELDS.items() if kind in kinds]
+    words = [field for field in fields if " " not in field]
+    return re.compile(
+        rf"\n[ \t\v\f]*+(?:(?:{'|'.join(fields)})[^\n:]*+:"
+        rf"|(?:{'|'.join(words)}){_REST_OF_WORD}{_IS_LAST_WORD})([^\n]*)"
+    )
 
 
 class _Google(Grammar):
@@ -190,6 +215,8 @@ class _Google(Grammar):
 
     white_space = " \t\x0b\x0c"
     implied: str | None = None
+    agent_line = _google_line(LineKind.USER_AGENT)
+    rule_line = _google_line(LineKind.ALLOW, LineKind.DISALLOW)
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
         """`body` without its byte order mark, even if the mark is incomplete."""
@@ -204,19 +231,15 @@ class _Google(Grammar):
         return _FROM_NUL.sub("", text) if "\0" in text else text
 
     def field(self, key: str) -> LineKind:
-        for start, field in _GOOGLE_FIELDS:
-            if key.startswith(start):
-                return field
-        return _UNKNOWN_TO_GOOGLE.get(key, LineKind.OTHER)
+        match = _GOOGLE_FIELD.match(key)
+        if match is None:
+            return _UNKNOWN_TO_GOOGLE.get(key, LineKind.OTHER)
+        return _GOOGLE_FIELDS[match[0]]
 
     def split_without_colon(self, line: str) -> tuple[str, str] | None:
         """Split a line of two words, separated by white space, into key and value."""
-        words = [
-            word
-            for word in line.strip(self.white_space).replace("\t", " ").split(" ")
-            if word
-        ]
-        return (words[0], words[1]) if len(words) == 2 else None  # noqa: PLR2004
+        words = _TWO_WORDS.fullmatch(line.strip(self.white_space))
+        return words and (words[1], words[2])
 
     def group_tokens(self) -> Callable[[str], str]:
         return self._token

@@ -347,7 +347,7 @@ def _about_joined_lines(outline: Outline, text: str) -> Iterator[_Told]:
         message = "the whole file is on one line: put each directive on its own line"
         yield number, _WHOLE, DiagnosticKind.JOINED_LINES, message
         return
-    for number, line in enumerate(outline.text.split("\n"), 1):
+    for number, line in enumerate(outline.text.split("\n")):
         field = _FIELD_AT_START.match(line)
         match = field and _DIRECTIVE.search(line, field.end())
         if match:
@@ -547,7 +547,7 @@ def _sections_to_merge(outline: Outline) -> list[tuple[str, Sequence[int]]]:
     token_by_starts: dict[tuple[int, ...], str] = {}
     for token, sections in outline.by_token.items():
         if token:
-            starts = tuple(section.lines_before for section, _ in sections)
+            starts = tuple(section.lines_before for section in sections)
             token_by_starts.setdefault(starts, token)
     sizes = {one.lines_before: one.end - one.start for one in outline.sections}
     characters = sum(sizes[start] for starts in token_by_starts for start in starts)

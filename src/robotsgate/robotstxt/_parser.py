@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from robotsgate._numbers import decimal_number
@@ -45,10 +46,8 @@ USAGE_FIELDS_OF_ALL = (CONTENT_SIGNAL, LICENSE)
 
 USAGE_FIELDS = (CONTENT_USAGE, *USAGE_FIELDS_OF_ALL)
 
-# Every spelling of user-agent that any dialect accepts contains this.
-_PART_OF_USER_AGENT = "agent"
-
-_SHORTEST_RECORD = 2
+# A longer line may be a record that `others` names, or a rule ("allow:").
+_SHORTEST_RECORD, _SHORTEST_RULE = 2, 6
 
 _COMMENT = re.compile("#[^\n]*")
 
@@ -62,24 +61,26 @@ _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 class Section:
     """A run of user-agent lines and the lines that follow, up to the next run."""
 
-    start: int  # its index in the text
+    start: int  # the index of the LF before its first line
     end: int  # where the next section starts
     lines_before: int
     agents: list[tuple[str, int]]  # the token and line of each user-agent line
+
+    def first_line_of(self, token: str) -> int:
+        return next(line for name, line in self.agents if name == token)
 
 
 @dataclass(slots=True)
 class Outline:
     """A robots.txt, split into sections.
 
-    `by_token` has, for each token, the sections that name it, without duplicates, each
-    with the first line that names the token.
+    `by_token` has, for each token, the sections that name it, without duplicates.
     """
 
-    text: str  # the part of the file that is used, without comments
+    text: str  # a LF, and the part of the file that is used, without comments
     outside: Section  # the lines before the first user-agent line
     sections: list[Section]
-    by_token: dict[str, list[tuple[Section, int]]]
+    by_token: dict[str, list[Section]]
 
 
 @dataclass(slots=True)
@@ -130,26 +131,33 @@ def outline(text: str, grammar: Grammar) -> Outline:
     text = grammar.counted_text(text)
     if "#" in text:
         text = _COMMENT.sub("", text)
-    section = Section(0, len(text), 0, [])
-    result = Outline(text, section, [], {})
-    token_of = grammar.group_tokens()
-    rest = 0
-    for start, end, line, value in _user_agent_lines(text, grammar):
-        if section is result.outside or (
-            rest < start and _has_rule(text, rest, start, grammar)
+    text = f"\n{text}"
+    lower_text = lower(text)
+    outside = section = Section(0, len(text), 0, [])
+    sections: list[Section] = []
+    by_token: dict[str, list[Section]] = {}
+    token_of, white_space = grammar.group_tokens(), grammar.white_space
+    line = end = 0  # of the last user-agent line
+    for match in grammar.agent_line.finditer(lower_text):
+        start = match.start()
+        if start > end:
+            line += lower_text.count("\n", end, start)
+        if section is outside or (
+            start > end and grammar.rule_line.search(lower_text, end, start)
         ):
             section.end = start
-            section = Section(start, len(text), line - 1, [])
-            result.sections.append(section)
-        rest = end + 1
-        token = token_of(value)
+            section = Section(start, len(text), line, [])
+            sections.append(section)
+        end = match.end()
+        line += 1
+        token = token_of(match[1].strip(white_space))
         section.agents.append((token, line))
-        sections = result.by_token.get(token)
-        if sections is None:
-            result.by_token[token] = [(section, line)]
-        elif sections[-1][0] is not section:
-            sections.append((section, line))
-    return result
+        named = by_token.get(token)
+        if named is None:
+            by_token[token] = [section]
+        elif named[-1] is not section:
+            named.append(section)
+    return Outline(text, outside, sections, by_token)
 
 
 def read(
@@ -167,31 +175,58 @@ def read(
     result = Records()
     white_space = grammar.white_space
     disallow, allow, other = LineKind.DISALLOW, LineKind.ALLOW, LineKind.OTHER
+    user_agent = LineKind.USER_AGENT
+    shortest = _SHORTEST_RECORD if others is None else _SHORTEST_RULE
     # Unknown fields are added as spelt in the file, because most occur repeatedly.
     fields: dict[str, LineKind | str] = {**FREQUENT_SPELLINGS}
-    for section in sections:
-        lines = file.text[section.start : section.end].split("\n")
-        for number, line in enumerate(lines, section.lines_before + 1):
-            if len(line) < _SHORTEST_RECORD:
+    for number, line in chain.from_iterable(_numbered_lines(file.text, sections)):
+        if len(line) < shortest:
+            continue
+        key, colon, value = line.partition(":")
+        if not colon:
+            record = grammar.split_without_colon(line)
+            if record is None:
                 continue
-            key, colon, value = line.partition(":")
-            kind = fields.get(key)
-            if kind is None or not colon:
-                name, value = split_record(line, grammar)
-                kind = grammar.field(name)
-                if kind is other and name and (others is None or name in others):
-                    kind = name
-                if colon:
-                    fields[key] = kind
-            if kind is disallow:
-                result.disallows.append(value.strip(white_space))
-                result.disallow_lines.append(number)
-            elif kind is allow:
-                result.allows.append(value.strip(white_space))
-                result.allow_lines.append(number)
-            elif kind is not other and kind is not LineKind.USER_AGENT:
-                _note(kind, value.strip(white_space), number, result)
+            key, value = record
+        kind = fields.get(key)
+        if kind is None:
+            kind = fields[key] = _kind_or_field(key, grammar, others)
+        if kind is disallow:
+            result.disallows.append(value.strip(white_space))
+            result.disallow_lines.append(number)
+        elif kind is allow:
+            result.allows.append(value.strip(white_space))
+            result.allow_lines.append(number)
+        elif kind is not other and kind is not user_agent:
+            _note(kind, value.strip(white_space), number, result)
     return result
+
+
+def _numbered_lines(
+    text: str, sections: Iterable[Section]
+) -> Iterator[Iterable[tuple[int, str]]]:
+    """The lines of each run of adjacent sections, after their numbers.
+
+    A hostile file may have thousands of sections, each with a single rule.
+    """
+    start = end = lines_before = 0
+    for section in sections:
+        if section.start != end:
+            yield enumerate(text[start:end].split("\n"), lines_before)
+            start, lines_before = section.start, section.lines_before
+        end = section.end
+    yield enumerate(text[start:end].split("\n"), lines_before)
+
+
+def _kind_or_field(
+    key: str, grammar: Grammar, others: Collection[str] | None
+) -> LineKind | str:
+    """The kind of record that `key` begins; for one to keep in `others`, its field."""
+    name = lower(key.strip(grammar.white_space))
+    kind = grammar.field(name)
+    if others is not None and name not in others:
+        return kind
+    return name if name and kind is LineKind.OTHER else kind
 
 
 def lines(text: str, grammar: Grammar) -> tuple[Line, ...]:
@@ -224,46 +259,6 @@ def split_record(line: str, grammar: Grammar) -> tuple[str, str]:
     if not colon:
         key, value = grammar.split_without_colon(line) or ("", "")
     return lower(key.strip(grammar.white_space)), value
-
-
-def _user_agent_lines(
-    text: str, grammar: Grammar
-) -> Iterator[tuple[int, int, int, str]]:
-    """The start, end, number and value of each user-agent line."""
-    lower_text = lower(text)
-    end, number = 0, 1
-    place = lower_text.find(_PART_OF_USER_AGENT)
-    while place >= 0:
-        number += text.count("\n", end, place)
-        start = text.rfind("\n", end, place) + 1 or end
-        end = text.find("\n", place)
-        if end < 0:
-            end = len(text)
-        kind, value = _field_and_value(text[start:end], grammar)
-        if kind is LineKind.USER_AGENT:
-            yield start, end, number, value.strip(grammar.white_space)
-        place = lower_text.find(_PART_OF_USER_AGENT, end)
-
-
-def _has_rule(text: str, start: int, end: int, grammar: Grammar) -> bool:
-    """Whether a rule, which ends a run of user-agent lines, starts in [start, end)."""
-    while start < end:
-        line_end = text.find("\n", start, end)
-        if line_end > start:
-            kind, _ = _field_and_value(text[start:line_end], grammar)
-            if kind is LineKind.DISALLOW or kind is LineKind.ALLOW:
-                return True
-        start = line_end + 1
-    return False
-
-
-def _field_and_value(line: str, grammar: Grammar) -> tuple[LineKind, str]:
-    key, colon, value = line.partition(":")
-    kind = FREQUENT_SPELLINGS.get(key)
-    if kind is None or not colon:
-        key, value = split_record(line, grammar)
-        kind = grammar.field(key)
-    return kind, value
 
 
 def _note(kind: LineKind | str, value: str, number: int, result: Records) -> None:

@@ -6,7 +6,7 @@ Agents passed by callers and names on user-agent lines are reduced in the same w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import NewType
@@ -124,12 +124,16 @@ def crawler_or_any(user_agent: str) -> str:
     return user_agent
 
 
-def crawler_name(text: str) -> str:
-    """The lower-case crawler name in a token or User-Agent header, or ""."""
+def crawler_name(text: str, name_in_header: Callable[[str], str] | None = None) -> str:
+    """The lower-case crawler name in a token or User-Agent header, or "".
+
+    `name_in_header` may replace `name_in_browser_like`.
+    """
     header = _header(text)
-    if not header.startswith(_BROWSER_LIKE):
-        return _END_OF_NAME.split(header, maxsplit=1)[0]
-    return _name_in_header(header[:_LONGEST_HEADER])
+    if header.startswith(_BROWSER_LIKE):
+        return (name_in_header or name_in_browser_like)(header[:_LONGEST_HEADER])
+    end = _END_OF_NAME.search(header)
+    return header[: end.start()] if end else header
 
 
 def is_browser_like(text: str) -> bool:
@@ -143,7 +147,7 @@ def _header(text: str) -> str:
 
 
 @lru_cache(maxsize=_KEPT_HEADERS)
-def _name_in_header(header: str) -> str:
+def name_in_browser_like(header: str) -> str:
     """The crawler name in a lower-case, browser-like `header`, or ""."""
     if len(re.findall("[(,;]", header)) > _MOST_ITEMS:
         return ""

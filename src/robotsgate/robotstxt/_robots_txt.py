@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
-from bisect import bisect_right
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from robotsgate.robotstxt._dialect import (
     RFC9309,
@@ -35,7 +34,7 @@ from robotsgate.robotstxt._parser import (
 from robotsgate.urls._url import decisive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Never
 
     from robotsgate.robotstxt._dialect import Grammar
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._usage_preferences import UsagePreferences
     from robotsgate.urls._url import URLLike
 
-_Record = TypeVar("_Record", "Rate", "Other")
-
 DEFAULT_MAX_BYTES = 512_000
 """500 KiB: the minimum required by RFC 9309 §2.5, and what Google reads."""
 
@@ -56,10 +53,6 @@ _NOT_A_BODY = (
     "expected the content of a robots.txt, got a URL; to fetch a site's robots.txt,"
     " use RobotsChecker"
 )
-
-# The fields in `Dialect.RFC9309`; "^" only matches at the start of a line.
-_AGENT_FIELD = re.compile(r"^[ \t]*user-agent[ \t]*:", re.IGNORECASE | re.MULTILINE)
-_RULE_FIELD = re.compile(r"^[ \t]*(?:dis)?allow[ \t]*:", re.IGNORECASE | re.MULTILINE)
 
 # A field may start a line if this many characters before it are white space.
 _LONGEST_INDENT = 100
@@ -345,13 +338,12 @@ class RobotsTxt:
         for token in (*tokens, "*"):
             sections = self._outline.by_token.get(token)
             if sections is not None:
-                rules, rates, usage_lines = self._rules_and_records(
-                    [section for section, _ in sections]
-                )
+                rules, rates, usage_lines = self._rules_and_records(sections)
                 if not rates and not usage_lines:
                     return AgentRules(group=token, rules=rules, usage_lines=of_all)
-                delay, rate = first_rates(_below_agent_lines(rates, sections))
-                own = [*_below_agent_lines(usage_lines, sections)]
+                is_below = _is_below_agent_line(sections, token)
+                delay, rate = first_rates(filter(is_below, rates))
+                own = [*filter(is_below, usage_lines)]
                 return AgentRules(
                     group=token,
                     rules=rules,
@@ -397,9 +389,9 @@ def has_rules(body: bytes, *, max_bytes: int) -> bool:
     An empty allow or disallow line counts too. Runs on the event loop, so it searches a
     whole body without a rule in milliseconds, which the parser could not.
     """
-    text = _text_of(first_lines(body, max_bytes), RFC9309)
-    group = _AGENT_FIELD.search(text)
-    return group is not None and _RULE_FIELD.search(text, group.end()) is not None
+    text = lower(f"\n{_text_of(first_lines(body, max_bytes), RFC9309)}")
+    group = RFC9309.agent_line.search(text)
+    return bool(group and RFC9309.rule_line.search(text, group.end()))
 
 
 def _text_of(body: bytes, grammar: Grammar) -> str:
@@ -466,16 +458,13 @@ def _spelt_rules(records: Records, grammar: Grammar) -> tuple[RuleLines, RuleLin
     return disallows, _with_more(allows, folders) if folders else allows
 
 
-def _below_agent_lines(
-    records: Sequence[_Record], sections: Sequence[tuple[Section, int]]
-) -> Iterator[_Record]:
-    """The records that follow the agent's user-agent line in the same section."""
-    ends = [*(section.lines_before for section, _ in sections[1:]), math.inf]
-    for (_, agent_line), end in zip(sections, ends, strict=True):
-        index = bisect_right(records, agent_line, key=itemgetter(2))
-        while index < len(records) and records[index][2] <= end:
-            yield records[index]
-            index += 1
+def _is_below_agent_line(
+    sections: Sequence[Section], token: str
+) -> Callable[[tuple[object, str, int]], bool]:
+    """Whether a record follows the agent's user-agent line in the same section."""
+    starts = [section.lines_before for section in sections]
+    agent_lines = [section.first_line_of(token) for section in sections]
+    return lambda record: agent_lines[bisect_left(starts, record[2]) - 1] < record[2]
 
 
 def _spelt_lines(written: list[str], lines: list[int], grammar: Grammar) -> RuleLines:
