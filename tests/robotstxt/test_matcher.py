@@ -310,7 +310,7 @@ def test_short_patterns_of_ordinary_files_are_shared(
 
 
 # Longer targets are searched without an index.
-_LONGEST_INDEXED = 32_768
+_LONGEST_INDEXED = 16_384
 
 # Only two letters, so that pieces of long parts occur in many places.
 _LETTERS = st.lists(st.text("ab", max_size=24), min_size=1, max_size=5)
@@ -342,6 +342,22 @@ def test_matching_agrees_with_the_reference(
     case: tuple[str, str],
 ) -> None:
     _assert_all_agree(*case)
+
+
+_MANY = "a" * 700
+
+
+@cases("pattern target answer", {
+    "a part in many places": (f"/*{'a' * 9}*b", f"/{_MANY}b", True),
+    "not after the last of them": (f"/*b*{'a' * 9}", f"/{_MANY}b", False),
+    "its start alone is in many places": (f"/*{'a' * 9}b*c", f"/{_MANY}bc", True),
+    "its end alone is in many places": (f"/*b{'a' * 9}*c", f"/b{_MANY}c", True),
+    "its start and end are elsewhere": (f"/*b{'a' * 8}c*", f"/b{_MANY}c", False),
+})  # fmt: skip
+def test_long_part_of_a_pattern_is_found_wherever_it_is(
+    pattern: str, target: str, *, answer: bool
+) -> None:
+    assert _assert_all_agree(pattern, target) is answer
 
 
 @settings(max_examples=40)

@@ -26,20 +26,19 @@ allow side on first use, because it is never needed for most files.
 With a hostile file, matching a target longer than `quick_length` may take a long time:
 searching it for thousands of parts, one by one, may take time proportional to the
 product of their lengths. For such a target, `allows_at_once` returns `None`, and
-`allows` uses an `IndexedTarget`, which records the last occurrence of each short piece
-of the target. Almost every pattern in such a file contains a piece that does not occur
-in the target, or occurs too early, so no search is needed.
+`allows` uses an `IndexedTarget`, which records every occurrence of each piece of the
+target, so that almost no search is needed.
 """
 
 from __future__ import annotations
 
 import re
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 
 ROBOTS_TXT_PATH = "/robots.txt"
@@ -68,11 +67,16 @@ _SHORT_PART = 2
 
 _STARS = re.compile(r"\*\*+")
 
-# Longer parts are looked up piece by piece.
-_LONGEST_PIECE = 8
+# Pieces of the target have up to 8 characters, or 16, 32 or 64: two of them, which may
+# overlap, are all of a part of up to 128 characters.
+_SHORT_PIECE = 8
+_LONGEST_PIECE = 64
 
-# An index takes about 1 KB per character. No server accepts longer URLs.
-_LONGEST_INDEXED = 32_768
+# Trying this many places takes as long as a search.
+_MANY_PLACES = 300
+
+# An index takes up to 2 KB per character. No server accepts longer URLs.
+_LONGEST_INDEXED = 16_384
 
 # In a text of less than 30,000 characters, a search by CPython may take time
 # proportional to the product of both lengths; in longer texts, to their sum
@@ -447,18 +451,16 @@ def matches(pattern: str, target: str, index: IndexedTarget | None = None) -> bo
     end = others.pop() if has_end else ""
     if not target.startswith(start) or (has_end and not target.endswith(end)):
         return False
-    find: Callable[[str, int], int] = target.find
     if index is not None:
-        if not index.may_contain(others):
-            return False
-        find = index.find
+        position = index.end_of(others, len(start))
+        return 0 <= position <= len(target) - len(end)
     position = len(start)
     for part in others:
-        position = find(part, position)
+        position = target.find(part, position)
         if position < 0:
             return False
         position += len(part)
-    return len(target) - len(end) >= position
+    return position <= len(target) - len(end)
 
 
 class IndexedTarget:
@@ -468,54 +470,73 @@ class IndexedTarget:
         """Store `target`; pieces of each length are indexed when first needed."""
         self._target = target
         self._searched = target + _FILLER
-        self._indexes: list[dict[str, int] | None] = [None] * (_LONGEST_PIECE + 1)
+        self._starts: dict[str, list[int]] = {}
+        self._indexed_lengths: set[int] = set()
         self._is_indexed = len(target) <= _LONGEST_INDEXED
 
     def matches(self, pattern: str) -> bool:
-        # A quick check that excludes most rules in a hostile file.
+        # Quick checks that exclude most rules in a hostile file.
         final = "" if pattern[-1:] == "$" else pattern[pattern.rfind("*") + 1 :]
-        if self._latest_start(final) < 0:
+        if self._starts_of(final) == []:
             return False
-        is_longer = len(pattern) - pattern.count("*") - 1 > len(self._target)
-        return not is_longer and matches(pattern, self._target, self)
+        length = len(self._target)
+        if len(pattern) > length and len(pattern) - pattern.count("*") - 1 > length:
+            return False
+        return matches(pattern, self._target, self)
 
-    def may_contain(self, parts: list[str]) -> bool:
-        """Whether each of `parts` may occur in the target, in any order."""
-        return all(self._latest_start(part) >= 0 for part in parts)
+    def end_of(self, parts: list[str], position: int) -> int:
+        """Where `parts` end, one after another from `position`; -1 if they do not fit.
 
-    def find(self, part: str, position: int) -> int:
-        """The first index of `part` from `position`; -1 if it does not occur there."""
-        is_too_early = self._latest_start(part) < position
-        return -1 if is_too_early else self._searched.find(part, position)
+        Each is matched at its first occurrence.
+        """
+        for part in parts:
+            starts = self._starts_of(part)
+            if starts is None:
+                position = self._searched.find(part, position)
+            else:
+                number = bisect_left(starts, position)
+                position = starts[number] if number < len(starts) else -1
+            if position < 0:
+                return -1
+            position += len(part)
+        return position
 
-    def _latest_start(self, part: str) -> int:
-        """The last index where `part` may start; negative if it does not occur."""
-        if not self._is_indexed:
-            return len(self._target) - len(part)
-        if len(part) <= _LONGEST_PIECE:
-            return self._last_starts(len(part)).get(part, -1)
-        last_starts = self._last_starts(_LONGEST_PIECE)
-        final = len(part) - _LONGEST_PIECE
-        latest = last_starts.get(part[final:], -1) - final
-        for offset in range(0, final, _LONGEST_PIECE):
-            if latest < 0:
-                break
-            piece = part[offset : offset + _LONGEST_PIECE]
-            latest = min(latest, last_starts.get(piece, -1) - offset)
-        return latest
+    def _starts_of(self, part: str) -> list[int] | None:
+        """Every index where `part` starts; `None` if too many places must be tried."""
+        starts = self._starts.get(part, _NOWHERE)
+        return self._found_starts(part) if starts is _NOWHERE else starts
 
-    def _last_starts(self, length: int) -> dict[str, int]:
-        """For each piece of the given length, the index of its last occurrence."""
-        known = self._indexes[length]
-        if known is None:
-            target = self._target
-            known = self._indexes[length] = {
-                target[start : start + length]: start
-                for start in range(len(target) - length + 1)
-            }
-        return known
+    def _found_starts(self, part: str) -> list[int] | None:
+        length = len(part)
+        if not self._is_indexed or not length:
+            return None
+        if length > _SHORT_PIECE:
+            length = min(1 << (length.bit_length() - 1), _LONGEST_PIECE)
+        if length not in self._indexed_lengths:
+            self._index(length)
+        firsts = self._starts.get(part[:length], _NOWHERE)
+        final = len(part) - length
+        if not final or not firsts:
+            return firsts
+        lasts = self._starts.get(part[final:], _NOWHERE)
+        if min(len(firsts), len(lasts)) > _MANY_PLACES:
+            return None
+        if len(firsts) > len(lasts):
+            firsts = [start - final for start in lasts if start >= final]
+        starts = [start for start in firsts if self._target.startswith(part, start)]
+        if starts:
+            self._starts[part] = starts
+        return starts
+
+    def _index(self, length: int) -> None:
+        """Note the indexes where each piece of the given length starts."""
+        self._indexed_lengths.add(length)
+        for start in range(len(self._target) - length + 1):
+            piece = self._target[start : start + length]
+            self._starts.setdefault(piece, []).append(start)
 
 
+_NOWHERE: list[int] = []
 _NONE_STARRED: dict[str, str] = {}
 _NONE = _Side(NO_RULES)
 _NONE.prepare()
