@@ -60,7 +60,7 @@ def measure(work: Workload) -> list[Table | Bar]:
     warm = {name: each["held, warm"] for name, each in ours.items()}
     return [
         table,
-        _worst("parse and first answer", first, 50, 20),
+        _worst("parse and first answer", first, 40, 20),
         _worst("event loop blocked by one warm lookup", warm, 20, 5),
     ]
 

@@ -7,10 +7,11 @@ contains its name.
 from __future__ import annotations
 
 from itertools import chain, count, product, repeat
+from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 FILE_BYTES = 512_000
 """What RFC 9309 §2.5 requires every crawler to read."""
@@ -80,6 +81,12 @@ def _flood(name: str, piece: str, head: str = _ALL, path: str = _A_PATH) -> Fami
     )
 
 
+def _between_agents(name: str, line: str) -> Family:
+    last = "User-agent: b"
+    times = (FILE_BYTES - len(_ALL) - len(last) - 1) // (len(line) + 1)
+    return _lines(name, lambda: chain(repeat(line, times), [last]))
+
+
 def _many_agents_and_rules() -> Iterable[str]:
     agents = (f"User-agent: {name}" for _, name in zip(range(14_000), _letters()))  # noqa: B905 (cut)
     return chain(agents, (f"Disallow: /{number}" for number in count()))
@@ -90,6 +97,41 @@ def _allows_of_all_lengths() -> Iterable[str]:
     pairs = ((x, total - x) for total in count(2) for x in range(1, total))
     allows = (f"Allow: /*{'a' * x}b{'a' * y}*n" for x, y in pairs)
     return chain(["Disallow: /a"], allows)
+
+
+def _nearly_in_url(length: int) -> Family:
+    """A URL of random letters a and b, and parts of it with another last letter."""
+    rng = Random(length)
+    url = "/" + "".join(rng.choices("ab", k=PATH_BYTES - 1))
+    other = {"a": "b", "b": "a"}
+
+    def lines() -> Iterator[str]:
+        while True:
+            end = rng.randrange(length, len(url))
+            part = url[end - length + 1 : end] + other[url[end]]
+            if part not in url:
+                yield f"Disallow: /*{part}"
+
+    return _lines(f"needles of {length} letters a and b, nearly in URL", lines, url)
+
+
+def _in_wrong_order() -> Iterable[str]:
+    """Pairs of numbers in `_NUMBERED`, the later one first."""
+    pairs = (
+        (late, late - back) for back in count(1) for late in range(1_000 + back, 1_850)
+    )
+    return (f"Disallow:/*a{late}*a{early}" for late, early in pairs)
+
+
+def _far_apart(name: str, prefix: str) -> Family:
+    """Rules with a number three times, which the URL has only at its two ends."""
+    ends = "".join(f"{prefix}{number}" for number in range(100, 600))
+    url = f"/{ends}{'a' * (PATH_BYTES - 1 - 2 * len(ends))}{ends}"
+    numbers = ((100 + n % 500, 100 + n % 499) for n in count())
+    lines = lambda: (  # noqa: E731 (like the one above)
+        f"Disallow: /*{prefix}{one}" + f"*{prefix}{other}" * 3 for one, other in numbers
+    )
+    return _lines(name, lines, url)
 
 
 def _nested() -> Iterable[str]:
@@ -113,7 +155,18 @@ FAMILIES: tuple[Family, ...] = (
     # Groups.
     _lines("14,000 agents share all rules", _many_agents_and_rules),
     _numbered("groups of * with one rule each", "User-agent: *\nDisallow: /#"),
+    _flood("groups of * with an empty rule", "user-agent:*\nallow:\n"),
+    _flood(
+        "groups of * and a by turns", "user-agent:*\nallow:\nuser-agent:a\nallow:\n"),
+    _flood("groups of * with a crawl-delay", "user-agent:*\ncrawl-delay:1\nallow:/\n"),
+    _lettered("groups of one agent each", "user-agent:#\nallow:"),
     _lettered("one group of user-agent lines", "User-agent: #"),
+    _lettered("one group of user-agent lines with é", "user-agent:é#"),
+    _flood("one group of user-agent lines without names", "uSer-agent:\n"),
+    _between_agents("line feeds between two agents", ""),
+    _between_agents("lines of a: between two agents", "a:"),
+    _between_agents("lines of xallow: between two agents", "xallow:"),
+    _flood("lines of agent:", "agent:\n"),
     _flood("one agent's name of 500 KiB", "a", "User-agent: "),
     # Wildcards.
     _lines("/*a*a*a*a*a*b, the same", lambda: repeat("Disallow: /*a*a*a*a*a*b")),
@@ -141,6 +194,10 @@ FAMILIES: tuple[Family, ...] = (
     _lines("needles a…ba…, all lengths, below /a", _allows_of_all_lengths),
     _lines("needles a…ba…, all lengths, URL with b", _allows_of_all_lengths, _AB_PATH),
     _lines("pairs of runs of a", _grid),
+    *map(_nearly_in_url, (15, 31, 64)),
+    _lines("pairs in the wrong order", _in_wrong_order, _NUMBERED),
+    _far_apart("far apart: short needles", "a"),
+    _far_apart("far apart: long needles", "aaaaaa"),
     # Literal rules.
     _lines("each rule the start of the next", _nested),
     _numbered("literal rules", "Disallow: /a#"),
@@ -157,6 +214,9 @@ FAMILIES: tuple[Family, ...] = (
     _flood("lines of :", ":\n"),
     _flood("lines of a:", "a:\n"),
     _flood("lines of allow:", "allow:\n"),
+    _flood("lines of allow b, without a colon", "allow b\n"),
+    _flood("lines of two words", "abcdef b\n"),
+    _lettered("lines of different unknown fields", "abc#:"),
     _numbered("lines of Sitemap", "Sitemap: http://a/#"),
     _flood("lines of Crawl-delay", "Crawl-delay: 1\n"),
     _flood("one line of #", "#"),
