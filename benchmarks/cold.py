@@ -1,22 +1,30 @@
 """Measures lookups for unknown origins: connect, GET, parse, answer.
 
-Measures processor time over real sockets, and compares it with the minimum that a
-crawler could do: a GET with its own client, then protego.
+Measures processor time over real sockets, compared with other clients and protego. Bare
+sockets show the minimum: no deadlines, no limits, and nobody checks the framing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
+import socket
+import ssl
 import subprocess
 import sys
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import process_time
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
+import anyio
 import httpx
 
 from benchmarks.page import Bar, Table
@@ -30,72 +38,80 @@ if TYPE_CHECKING:
 
     from benchmarks.workload import Workload
 
+    _Answer = Callable[[str, str], bool]
     _Lookup = Callable[[str], Awaitable[bool]]
     _Opener = Callable[[], AbstractAsyncContextManager[_Lookup]]
-
-_Imported: TypeAlias = Any
-"""Modules and names that are imported only if they are installed."""
+    _Send = Callable[[bytes], Awaitable[None]]
+    _Receive = Callable[[], Awaitable[bytes]]
 
 _AT_ONCE = 50
-_ORIGINS = 500  # below the 1,024 open files that systems commonly allow
-_ORIGINS_WHEN_QUICK = 60
-_RULES, _RULES_OF_500_BYTES = 45, 15
+_ORIGINS, _ORIGINS_WHEN_QUICK = 250, 60
 _PAGE = "/news/article-17.html"
+_ENDS_OF_RESPONSES = (b"\nDisallow: /\n", b"\r\n0\r\n\r\n")
 
-_OURS = "RobotsChecker"
-_OURS_BY_AIOHTTP = "RobotsChecker, AiohttpFetcher"
-_AIOHTTP = "aiohttp + protego"
+_OURS, _AIOHTTP = "RobotsChecker", "aiohttp + protego"
+_MOST_TIMES_OF_AIOHTTP = {1_438: 1.0, 500: 1.1}  # by the size of the file
+
+_LOOPS: dict[str, dict[str, Any]] = {  # the arguments of `anyio.run`, by module
+    "asyncio": {"backend": "asyncio"},
+    "uvloop": {"backend": "asyncio", "backend_options": {"use_uvloop": True}},
+    "trio": {"backend": "trio"},
+}
+
+
+_KINDS = {  # all of a URL but the port, and the framing of responses
+    "http": ("http://127.0.0.1", "plain"),
+    "chunked": ("http://127.0.0.1", "chunked"),
+    "by name": ("http://localhost", "plain"),
+    "https": ("https://localhost", "plain"),
+}
 
 
 def measure(work: Workload) -> list[Table | Bar]:
-    """Look up all origins, with a new checker or client each time."""
-    return [
-        *_measure(work, "cold", _RULES, bar=1.15),
-        *_measure(work, "cold, a file of 500 bytes", _RULES_OF_500_BYTES, bar=1.5),
-    ]
+    """Look up all origins on each loop, with a new checker or client each time."""
+    loops = filter(find_spec, _LOOPS)
+    return [figure for loop in loops for figure in _measure(work, loop)]
 
 
-def _measure(work: Workload, kind: str, rules: int, *, bar: float) -> list[Table | Bar]:
+def _measure(work: Workload, loop: str) -> Iterator[Table | Bar]:
     count = _ORIGINS_WHEN_QUICK if work.is_quick else _ORIGINS
-    with loopback_origins(count, rules) as origins:
-        turns = {name: partial(_turn, opener, origins) for name, opener in _openers()}
-        best = asyncio.run(best_of_turns(turns, repeats=work.repeats))
-    table = Table(
-        name=kind,
+    best, rows = {}, []
+    for name, kind in _KINDS.items():
+        for size, bar in _MOST_TIMES_OF_AIOHTTP.items():
+            with loopback_origins(count, size, *kind) as origins:
+                turns = {
+                    peer: partial(_turn, opener, origins)
+                    for peer, opener in _openers(loop)
+                }
+                run = partial(best_of_turns, turns, repeats=work.repeats)
+                best = anyio.run(run, **_LOOPS[loop])
+            label = f"{name}, {size:,} bytes"
+            ours = best.pop(_OURS)
+            cells: list[str | float] = [label]
+            for index, seconds in enumerate(ours):
+                cells.append(seconds / count * 1e6)
+                cells += [seconds / theirs[index] for theirs in best.values()]
+            rows.append(cells)
+            if _AIOHTTP in best:
+                yield Bar(
+                    what=f"cold on {loop}: {label}, processor time of {_AIOHTTP}",
+                    value=max(map(float.__truediv__, ours, best[_AIOHTTP])),
+                    bar=1.05 if name == "https" else bar,
+                )
+    yield Table(
+        name=f"cold on {loop}",
         columns=(
-            *("client", f"{_AT_ONCE} at once, µs", f"× of {_AIOHTTP}"),
-            *("one at a time, µs", f"× of {_AIOHTTP}"),
+            "robots.txt",
+            *(f"{_AT_ONCE} at once, µs", *(f"× of {peer}" for peer in best)),
+            *("one at a time, µs", *(f"× of {peer}" for peer in best)),
         ),
-        rows=[
-            (
-                name,
-                *(at_once / count * 1e6, _ratio(best, name, 0)),
-                *(one_by_one / count * 1e6, _ratio(best, name, 1)),
-            )
-            for name, (at_once, one_by_one) in best.items()
-        ],
+        rows=rows,
         notes=(
-            "Processor time per lookup on asyncio: connect, GET, parse, match.",
-            f"{count} origins, each on its own loopback address, plain HTTP.",
+            "Processor time per lookup: connect, GET, parse, match.",
+            "By name and https: localhost, with the system's resolver.",
             "The server is another process; the time includes a new client or checker.",
         ),
     )
-    what = f"{kind}: {_AT_ONCE} at once, processor time compared with {_AIOHTTP}"
-    return [
-        table,
-        Bar(what=what, value=_ratio(best, _OURS, 0), bar=bar, stretch=1.0),
-        Bar(
-            what=f"{what}, through AiohttpFetcher",
-            value=_ratio(best, _OURS_BY_AIOHTTP, 0),
-            bar=1.1,
-        ),
-    ]
-
-
-def _ratio(best: dict[str, list[float]], name: str, index: int) -> float | None:
-    if name in best and _AIOHTTP in best:
-        return best[name][index] / best[_AIOHTTP][index]
-    return None
 
 
 async def _turn(opener: _Opener, origins: list[str]) -> list[float]:
@@ -106,87 +122,139 @@ async def _turn(opener: _Opener, origins: list[str]) -> list[float]:
 
 async def _look_up_all(opener: _Opener, origins: list[str], at_once: int) -> None:
     remaining = iter(origins)
-    async with opener() as look_up:
 
-        async def work() -> None:
-            for origin in remaining:
-                if not await look_up(origin):
-                    raise RuntimeError(f"expected the page of {origin} to be allowed")
+    async def work() -> None:
+        for origin in remaining:
+            if not await look_up(origin):
+                raise RuntimeError(f"expected the page of {origin} to be allowed")
 
-        await asyncio.gather(*(work() for _ in range(at_once)))
+    async with opener() as look_up, anyio.create_task_group() as tasks:
+        for _ in range(at_once):
+            tasks.start_soon(work)
 
 
 @contextmanager
-def loopback_origins(count: int, rules: int = _RULES) -> Iterator[list[str]]:
-    """Serve `count` origins with `rules` rules each until the end of the block."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.origin_server", str(count), str(rules)],
-        cwd=Path(__file__).parents[1],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as server:
-        if server.stdout is None:
-            raise RuntimeError("expected a pipe from the server")
-        yield json.loads(server.stdout.readline())
-        # Leaving the block closes the server's input, which ends it.
+def loopback_origins(
+    count: int,
+    size: int = 1_438,
+    site: str = "http://127.0.0.1",
+    framing: str = "plain",
+) -> Iterator[list[str]]:
+    """Serve `count` origins, with files of `size` bytes, until the end of the block."""
+    program = [sys.executable, "-m", "benchmarks.origin_server"]
+    program += [str(count), str(size), framing]
+    with TemporaryDirectory() as folder:
+        authority = f"{folder}/authority.pem"
+        program += [authority] * site.startswith("https")
+        with (
+            patch.dict(os.environ, SSL_CERT_FILE=authority),
+            subprocess.Popen(
+                program,
+                cwd=Path(__file__).parents[1],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            ) as server,
+        ):
+            if server.stdout is None:
+                raise RuntimeError("expected a pipe from the server")
+            yield [f"{site}:{port}" for port in json.loads(server.stdout.readline())]
+            # Leaving the block closes the server's input, which ends it.
 
 
-def _openers() -> Iterator[tuple[str, _Opener]]:
+def _openers(loop: str) -> Iterator[tuple[str, _Opener]]:
     """The installed contenders, with a function that opens each."""
     yield _OURS, _checker
     with suppress(ImportError):
-        ours = import_module("robotsgate.integrations.aiohttp")
-        aiohttp = import_module("aiohttp")
-        yield _OURS_BY_AIOHTTP, partial(_checker_by_aiohttp, aiohttp, ours)
-    with suppress(ImportError):
-        protego = import_module("protego").Protego
-        yield "httpx + protego", partial(_httpx, protego)
-        aiohttp = import_module("aiohttp")
-        yield _AIOHTTP, partial(_aiohttp, aiohttp, protego)
+        parse = import_module("protego").Protego.parse
+
+        def answer(text: str, origin: str) -> bool:
+            return bool(parse(text).can_fetch(origin + _PAGE, AGENT))
+
+        yield "httpx + protego", partial(_httpx, answer)
+        if loop != "trio":
+            yield "bare sockets + protego", partial(_sockets, answer)
+            yield _AIOHTTP, partial(_aiohttp, import_module("aiohttp"), answer)
 
 
 @asynccontextmanager
-async def _checker(client: object = None) -> AsyncIterator[_Lookup]:
-    async with RobotsChecker(user_agent=AGENT, client=client) as checker:
-
-        async def look_up(origin: str) -> bool:
-            return await checker.can_fetch(AGENT, origin + _PAGE)
-
-        yield look_up
-        if checker.stats.fetches != checker.stats.successful:
-            raise RuntimeError("not all origins were fetched")
+async def _checker() -> AsyncIterator[_Lookup]:
+    async with RobotsChecker(user_agent=AGENT) as checker:
+        yield lambda origin: checker.can_fetch(AGENT, origin + _PAGE)
 
 
-@asynccontextmanager
-async def _checker_by_aiohttp(
-    aiohttp: _Imported, ours: _Imported
-) -> AsyncIterator[_Lookup]:
-    async with (
-        aiohttp.ClientSession() as session,
-        _checker(ours.AiohttpFetcher(session)) as look_up,
-    ):
-        yield look_up
+def _context() -> ssl.SSLContext:
+    """A client's own context, which trusts the same authority as the checker's."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    with suppress(FileNotFoundError):  # plain HTTP
+        context.load_verify_locations(os.environ["SSL_CERT_FILE"])
+    return context
 
 
 @asynccontextmanager
-async def _httpx(protego: _Imported) -> AsyncIterator[_Lookup]:
-    async with httpx.AsyncClient(trust_env=False) as client:
+async def _httpx(answer: _Answer) -> AsyncIterator[_Lookup]:
+    async with httpx.AsyncClient(verify=_context(), trust_env=False) as client:
 
         async def look_up(origin: str) -> bool:
             response = await client.get(f"{origin}/robots.txt")
-            return bool(protego.parse(response.text).can_fetch(origin + _PAGE, AGENT))
+            return answer(response.text, origin)
 
         yield look_up
 
 
 @asynccontextmanager
-async def _aiohttp(aiohttp: _Imported, protego: _Imported) -> AsyncIterator[_Lookup]:
-    async with aiohttp.ClientSession() as session:
+async def _aiohttp(aiohttp: Any, answer: _Answer) -> AsyncIterator[_Lookup]:  # noqa: ANN401 (imported only if it is installed)
+    connector = aiohttp.TCPConnector(ssl=_context())
+    async with aiohttp.ClientSession(connector=connector) as session:
 
         async def look_up(origin: str) -> bool:
             async with session.get(f"{origin}/robots.txt") as response:
-                text = await response.text()
-            return bool(protego.parse(text).can_fetch(origin + _PAGE, AGENT))
+                return answer(await response.text(), origin)
 
         yield look_up
+
+
+@asynccontextmanager
+async def _sockets(answer: _Answer) -> AsyncIterator[_Lookup]:
+    loop, context = asyncio.get_running_loop(), _context()
+
+    async def look_up(origin: str) -> bool:
+        scheme, host, port = re.split("://|:", origin)
+        request = f"GET /robots.txt HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode()
+        with socket.socket() as connection:
+            connection.setblocking(False)  # noqa: FBT003 (positional only)
+            await loop.sock_connect(connection, (host, int(port)))
+            send = partial(loop.sock_sendall, connection)
+            receive = partial(loop.sock_recv, connection, 65_536)
+            if scheme == "https":
+                send, receive = await _over_tls(context, host, send, receive)
+            await send(request)
+            data = b""
+            while not data.endswith(_ENDS_OF_RESPONSES):
+                data += await receive()
+        return answer(data.decode().partition("\r\n\r\n")[2], origin)
+
+    yield look_up
+
+
+async def _over_tls(
+    context: ssl.SSLContext, host: str, send: _Send, receive: _Receive
+) -> tuple[_Send, _Receive]:
+    """Shake hands, and return what sends and receives over TLS."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(incoming, outgoing, server_hostname=host)
+
+    async def result(step: Callable[[], Any]) -> Any:  # noqa: ANN401 (of any step)
+        while True:
+            with suppress(ssl.SSLWantReadError):
+                return step()
+            if outgoing.pending:
+                await send(outgoing.read())
+            incoming.write(await receive())
+
+    async def send_encrypted(data: bytes) -> None:
+        tls.write(data)
+        await send(outgoing.read())
+
+    await result(tls.do_handshake)
+    return send_encrypted, partial(result, partial(tls.read, 65_536))

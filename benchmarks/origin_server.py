@@ -1,27 +1,36 @@
-"""Serves a robots.txt at COUNT loopback addresses and prints their URLs as JSON.
+"""Serves a robots.txt on COUNT loopback ports, and prints the ports as JSON.
 
-    python -m benchmarks.origin_server COUNT RULES
+    python -m benchmarks.origin_server COUNT BYTES FRAMING [AUTHORITY]
 
-Exits at the end of its input. Needs Linux, which accepts all of 127.0.0.0/8.
+FRAMING is plain or chunked. AUTHORITY is for https: the certificate of a new authority,
+which has certified localhost, is written to this file. Exits at the end of its input.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import sys
+from importlib import import_module
 from typing import cast
 
-_NUMBERS = range(int(sys.argv[2]))
-_RULES = "".join(f"Disallow: /section-{number}/private/\n" for number in _NUMBERS)
-_BODY = f"User-agent: *\n{_RULES}\nUser-agent: OtherBot\nDisallow: /\n".encode()
+_COUNT, _SIZE, _FRAMING, *_AUTHORITY = sys.argv[1:]
+_RULES = "".join(f"Disallow: /section-{number}/private/\n" for number in range(10_000))
+_END = "\n\nUser-agent: OtherBot\nDisallow: /\n"
+_BODY = (f"User-agent: *\n{_RULES}"[: int(_SIZE) - len(_END)] + _END).encode()
+_FRAMED = {
+    "plain": b"Content-Length: %d\r\n\r\n%b" % (len(_BODY), _BODY),
+    "chunked": b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"
+    % (len(_BODY), _BODY),
+}
 _RESPONSE = (
     b"HTTP/1.1 200 OK\r\n"
     b"Date: Sat, 21 Nov 2026 08:00:00 GMT\r\n"
     b"Server: loopback\r\n"
     b"Content-Type: text/plain; charset=utf-8\r\n"
     b"Cache-Control: max-age=86400\r\n"
-    b"Content-Length: %d\r\n\r\n%b" % (len(_BODY), _BODY)
+    b"%b" % _FRAMED[_FRAMING]
 )
 
 
@@ -40,16 +49,26 @@ class _Responder(asyncio.Protocol):
         self._transport.write(_RESPONSE * len(heads))
 
 
-async def _serve(count: int) -> None:
+async def _serve(context: ssl.SSLContext | None) -> None:
     loop = asyncio.get_running_loop()
-    origins = []
-    for number in range(count):
-        host = f"127.1.{number // 250}.{number % 250 + 1}"
-        server = await loop.create_server(_Responder, host, 0, backlog=16)
-        origins.append("http://{}:{}".format(*server.sockets[0].getsockname()))
-    print(json.dumps(origins), flush=True)
+    ports = []
+    for _ in range(int(_COUNT)):
+        server = await loop.create_server(
+            _Responder, "127.0.0.1", 0, backlog=16, ssl=context
+        )
+        ports.append(server.sockets[0].getsockname()[1])
+    print(json.dumps(ports), flush=True)
     await loop.run_in_executor(None, sys.stdin.read)
 
 
+def _context() -> ssl.SSLContext:
+    """A context for localhost, and its authority for the clients."""
+    authority = import_module("trustme").CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+    authority.cert_pem.write_to_path(_AUTHORITY[0])
+    return context
+
+
 if __name__ == "__main__":
-    asyncio.run(_serve(int(sys.argv[1])))
+    asyncio.run(_serve(_context() if _AUTHORITY else None))
