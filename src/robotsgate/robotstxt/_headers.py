@@ -39,7 +39,8 @@ def pairs_of(headers: HeadersLike) -> Iterator[tuple[str, str]]:
     items = getattr(given, "multi_items", getattr(given, "items", None))
     for pair in given if items is None else items():
         match pair:
-            case (str(name), str(value)):
+            # `str(name)` would match the same, but takes 2 µs.
+            case (name, value) if isinstance(name, str) and isinstance(value, str):
                 yield name, value
             case _:
                 raise TypeError(
