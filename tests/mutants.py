@@ -166,12 +166,12 @@ tests/caching: no redirect from a public to a special address, as dialled
 - return not self._was_public
 + return True
 tests/fetching: no redirect from a public to a special address, as dialled
-- addresses = self._fetch.guard.permit(host, await self._addresses)
-+ addresses = await self._addresses
+- permitted = self._fetch.guard.permit(host, await addresses)
++ permitted = await addresses
 
 tests/fetching: a fetch has a deadline, and a body a size limit
-- self._scope.deadline = min(anyio.current_time() + seconds, self._ends_at)
-+ self._scope.deadline = anyio.current_time() + seconds
+- return min(now + seconds, self._ends_at)
++ return now + seconds
 - self.is_over |= len(self._decoded) >= self._max_bytes
 + self.is_over |= len(self._decoded) > self._max_bytes
 

@@ -379,6 +379,11 @@ def _trio() -> Any:  # noqa: ANN401 (trio may not be installed)
     return trio if trio is not None and trio.lowlevel.in_trio_task() else None
 
 
+def asyncio_loop() -> asyncio.AbstractEventLoop | None:
+    """The running event loop, or `None` on trio."""
+    return asyncio.get_running_loop() if _trio() is None else None
+
+
 def current_call_soon() -> Callable[..., object]:
     """The current event loop's method that schedules a call from any thread."""
     trio = _trio()

@@ -212,14 +212,11 @@ async def test_sent_bytes_are_received_until_the_end_of_the_stream(pair: Pair) -
     first, second = pair
 
     await first.send(b"one")
-    await first.send_eof()
+    first.close()
 
     assert await second.receive() == b"one"
     with pytest.raises(anyio.EndOfStream):
         await second.receive()
-    await second.aclose()
-    with pytest.raises(anyio.EndOfStream):
-        await first.receive()
 
 
 async def test_more_than_fits_into_the_buffers_is_sent_in_full(pair: Pair) -> None:
@@ -239,18 +236,51 @@ async def test_receive_waits_again_after_a_spurious_wakeup(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = pair
-    wait_readable = anyio.wait_readable
     waits: list[object] = []
 
-    async def wake_up_too_early(waiting: socket.socket) -> None:
+    async def is_readable(waiting: socket.socket, _deadline: float) -> bool:
         waits.append(waiting)
-        if len(waits) == 1:
-            await anyio.lowlevel.checkpoint()
-            return
-        await first.send(b"x")
-        await wait_readable(waiting)
+        if len(waits) == 2:
+            await first.send(b"x")
+        return True
 
-    monkeypatch.setattr(anyio, "wait_readable", wake_up_too_early)
+    monkeypatch.setattr(_direct, "is_readable", is_readable)
+
+    assert await second.receive() == b"x"
+
+
+async def test_wait_for_bytes_ends_at_the_deadline(pair: Pair) -> None:
+    _, second = pair
+    second.deadline = anyio.current_time() + 0.02
+
+    with anyio.fail_after(PATIENCE_SECONDS), pytest.raises(TimeoutError):
+        await second.receive()
+
+    assert second.deadline <= anyio.current_time() < second.deadline + 5
+
+
+async def test_wait_for_full_buffers_ends_at_the_deadline(pair: Pair) -> None:
+    first, _ = pair
+    first.deadline = anyio.current_time() + 0.02
+
+    with anyio.fail_after(PATIENCE_SECONDS), pytest.raises(TimeoutError):
+        await first.send(bytes(5_000_000))
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+async def test_bytes_that_arrived_in_time_are_received_after_the_deadline(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, *, is_seen: bool
+) -> None:
+    """uvloop sees that a deadline has passed before it sees the bytes."""
+    first, second = pair
+    await first.send(b"x")
+    second.deadline = anyio.current_time() - 1
+
+    async def is_never_readable(*_: object) -> bool:
+        return False
+
+    if not is_seen:
+        monkeypatch.setattr(_direct, "is_readable", is_never_readable)
 
     assert await second.receive() == b"x"
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import gc
 import ssl
+from contextlib import suppress
 from functools import partial
 from threading import Event, Semaphore
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from unittest.mock import ANY
 
 import anyio
@@ -78,8 +79,8 @@ async def test_response_sent_before_the_request_is_read_counts(
     """Some servers refuse without reading the request; httpcore reads the response."""
 
     class BrokenOnSend(SocketStream):
-        async def send(self, item: bytes) -> None:
-            raise BrokenPipeError(errno.EPIPE, f"{len(item)} bytes")
+        async def send(self, data: bytes) -> None:
+            raise BrokenPipeError(errno.EPIPE, f"{len(data)} bytes")
 
     async def connect_broken(address: str, port: int) -> SocketStream:
         return BrokenOnSend((await connect(address, port))._socket)
@@ -89,35 +90,6 @@ async def test_response_sent_before_the_request_is_read_counts(
     outcome = await fetched(server.url, client=DirectFetcher(connect=connect_broken))
 
     assert outcome == Outcome(status=403)
-
-
-async def test_bytes_that_arrived_before_the_timeout_are_read_after_it(
-    serve: Serve,
-) -> None:
-    class Late(SocketStream):
-        waits = True
-
-        async def send(self, item: bytes) -> None:
-            await super().send(item)
-            await anyio.wait_readable(self._socket)
-
-        async def receive(self, max_bytes: int = 65_536) -> bytes:
-            if self.waits:
-                self.waits = False
-                await anyio.sleep_forever()
-            return await super().receive(max_bytes)
-
-    async def connect_late(address: str, port: int) -> SocketStream:
-        return Late((await connect(address, port))._socket)
-
-    server = serve(Reply(body=RULES))
-    policy = Policy(read_timeout=0.1)
-
-    outcome = await fetched(
-        server.url, client=DirectFetcher(connect=connect_late), policy=policy
-    )
-
-    assert outcome == SUCCESS
 
 
 async def test_connect_timeout_from_the_operating_system_is_a_timeout() -> None:
@@ -243,9 +215,9 @@ async def test_bytes_that_arrived_while_the_loop_was_blocked_are_not_late(
         Event().wait(next(seconds))
 
     class Blocked(SocketStream):
-        async def receive(self, max_bytes: int = 65_536) -> bytes:
+        async def receive(self) -> bytes:
             tasks.start_soon(block_loop)
-            return await super().receive(max_bytes)
+            return await super().receive()
 
     async def connect_blocked(address: str, port: int) -> SocketStream:
         return Blocked((await connect(address, port))._socket)
@@ -368,3 +340,18 @@ async def test_file_in_tls_records_of_any_usual_size_is_read(
     outcome = await fetched(server.url, client=DirectFetcher(ssl_context=client_tls))
 
     assert outcome == Outcome(status=200, body=b"Disallow: /a/b/c/d/e\n" * 3_200)
+
+
+async def test_body_over_tls_may_end_with_close_notify(
+    serve: Serve, server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
+) -> None:
+    def send_and_notify(_: object, connection: Connection) -> None:
+        connection.send(OK + b"\r\n" + RULES)
+        with suppress(OSError):  # the client just closes its side
+            cast("ssl.SSLSocket", connection._socket).unwrap()
+
+    server = serve(send_and_notify, ssl_context=server_tls)
+
+    outcome = await fetched(server.url, client=DirectFetcher(ssl_context=client_tls))
+
+    assert outcome == SUCCESS

@@ -6,19 +6,9 @@ them, so nobody can change the address between the check and the connection (DNS
 rebinding). The socket is non-blocking. A usual response is read by `plain_response`,
 and anything unusual by h11, from the same bytes.
 
-A GET is a series of steps, and all its state is in `Exchange`, so that it can be
-interrupted between any two steps and resumed. The steps share a cancel scope, because
-scopes are slow to create; each wait moves the scope's deadline. A scope whose deadline
-has passed is cancelled permanently, even if the bytes had arrived and the event loop
-was just too busy to see them. The steps then continue in a new scope:
-
-    wait for a thread ─▶ dial ─▶ shake hands (https) ─▶ send ─▶ read … ─▶ the response
-                         └───────── in a cancel scope ─────────┘
-                                   │ its deadline has passed
-          ┌────────────────────────┘
-          ├─ the deadline of the fetch ────────────────────▶ TimeoutError
-          ├─ while waiting for something ──────────────────▶ ConnectTimeout, ReadTimeout
-          └─ between two steps, or the bytes are available ▶ a new scope
+Each wait for bytes has its own deadline, because cancel scopes are slow; only dialling
+has a scope. After a deadline, `receive` still tries to read, because bytes may have
+arrived while the event loop was busy.
 """
 
 from __future__ import annotations
@@ -34,14 +24,13 @@ from contextlib import suppress
 from functools import partial
 from ipaddress import ip_address
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import anyio
-import anyio.abc
 import anyio.lowlevel
 import h11
-from anyio.streams.tls import TLSStream
 
+from robotsgate._flights import asyncio_loop
 from robotsgate.caching._hops import USED_HEADERS
 from robotsgate.caching._outcome import FailureKind
 from robotsgate.fetching._body import (
@@ -57,9 +46,8 @@ from robotsgate.fetching._fetcher import (
 )
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Sequence
-
-    from anyio.abc import ByteStream
 
     from robotsgate.fetching._fetcher import OwnFetch
     from robotsgate.urls._address_class import IPAddress
@@ -69,6 +57,8 @@ Resolve = Callable[["OwnFetch"], Awaitable[Awaitable["Sequence[IPAddress]"]]]
 
 Connect = Callable[[str, int], Awaitable["SocketStream"]]
 """Connects to an IP address and a port."""
+
+_Result = TypeVar("_Result")
 
 # RFC 8305 §8: the recommended delay between two attempts.
 _ATTEMPT_DELAY_SECONDS = 0.25
@@ -108,7 +98,7 @@ _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
 _FRAMING = {b"content-length", b"transfer-encoding"}
 _NO_CONTENT = {204, 304}
 
-_BROKEN = (OSError, anyio.BrokenResourceError, anyio.EndOfStream)
+_BROKEN = (OSError, anyio.EndOfStream)
 
 # Libraries that mock requests by patching httpx's transports. Tracers and recorders
 # patch the same methods, but only observe requests.
@@ -184,25 +174,56 @@ def _families_in_turn(addresses: Sequence[IPAddress]) -> list[IPAddress]:
     return [address for address in in_turn if address is not None]
 
 
-class SocketStream(anyio.abc.ByteStream):
+async def is_readable(connection: socket.socket, deadline: float) -> bool:
+    """Wait for bytes; whether there are any before `deadline`, by the loop's clock.
+
+    On asyncio, this takes a third as long as `anyio.wait_readable` in a scope.
+    """
+    loop = asyncio_loop()
+    if loop is None or sys.platform == "win32":  # whose usual loop has no `add_reader`
+        with anyio.CancelScope(deadline=deadline):
+            await anyio.wait_readable(connection)
+            return True
+        return False
+    ended: asyncio.Future[bool] = loop.create_future()
+
+    def end(*, has_bytes: bool = True) -> None:
+        if not ended.done():
+            ended.set_result(has_bytes)
+
+    timer = loop.call_at(deadline, partial(end, has_bytes=False))
+    number = connection.fileno()  # asyncio would describe a socket, which is slow
+    loop.add_reader(number, end)
+    try:
+        return await ended
+    finally:
+        loop.remove_reader(number)
+        timer.cancel()
+
+
+class SocketStream:
     """A connected, non-blocking socket that only one task reads and writes.
 
-    This takes a third as long as `anyio.connect_tcp`, which creates a task group and a
-    task per connection.
+    Attributes:
+        bytes_left: how many more bytes may be received.
+        deadline: of the next waits, by the event loop's clock.
     """
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
-        self.bytes_left = math.inf  # that may be received
+        self.bytes_left = math.inf
+        self.deadline = math.inf
 
-    async def receive(self, max_bytes: int = _MOST_BYTES_AT_ONCE) -> bytes:
+    async def receive(self) -> bytes:
         """Receive the next bytes, letting other tasks run first."""
         while True:
-            await anyio.wait_readable(self._socket)
+            is_late = not await is_readable(self._socket, self.deadline)
             try:
-                data = self._socket.recv(min(max_bytes, _MOST_BYTES_AT_ONCE))
-            except BlockingIOError:  # a spurious wakeup
-                continue
+                data = self._socket.recv(_MOST_BYTES_AT_ONCE)
+            except BlockingIOError:
+                if is_late:
+                    raise TimeoutError from None
+                continue  # a spurious wakeup
             if not data:
                 raise anyio.EndOfStream
             self.bytes_left -= len(data)
@@ -210,30 +231,52 @@ class SocketStream(anyio.abc.ByteStream):
                 raise h11.RemoteProtocolError(_TOO_MANY_BYTES)
             return data
 
-    def has_bytes(self) -> bool:
-        """Whether `receive` would return without waiting."""
-        try:
-            self._socket.recv(1, socket.MSG_PEEK)
-        except OSError as error:  # `receive` will raise any other error
-            return not isinstance(error, BlockingIOError)
-        return True
-
-    async def send(self, item: bytes) -> None:
-        left = memoryview(item)
+    async def send(self, data: bytes) -> None:
+        left = memoryview(data)
         while left:
             try:
                 left = left[self._socket.send(left) :]
             except BlockingIOError:
-                await anyio.wait_writable(self._socket)
-
-    async def send_eof(self) -> None:
-        self._socket.shutdown(socket.SHUT_WR)
-
-    async def aclose(self) -> None:
-        self.close()
+                with anyio.fail_after(self.deadline - anyio.current_time()):
+                    await anyio.wait_writable(self._socket)
 
     def close(self) -> None:
         self._socket.close()
+
+
+class TLSStream:
+    """TLS over a `SocketStream`."""
+
+    def __init__(
+        self, connection: SocketStream, context: ssl.SSLContext, host: str
+    ) -> None:
+        self._connection = connection
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(
+            self._incoming, self._outgoing, server_hostname=host
+        )
+
+    async def shake_hands(self) -> None:
+        await self._result_of(self._tls.do_handshake)
+        # `send` sends the last message along with its own data.
+
+    async def receive(self) -> bytes:
+        data = await self._result_of(partial(self._tls.read, _MOST_BYTES_AT_ONCE))
+        if not data:
+            raise anyio.EndOfStream
+        return data
+
+    async def send(self, data: bytes) -> None:
+        self._tls.write(data)
+        await self._connection.send(self._outgoing.read())
+
+    async def _result_of(self, step: Callable[[], _Result]) -> _Result:
+        while True:
+            with suppress(ssl.SSLWantReadError):
+                return step()
+            if self._outgoing.pending:
+                await self._connection.send(self._outgoing.read())
+            self._incoming.write(await self._connection.receive())
 
 
 async def connect(address: str, port: int) -> SocketStream:
@@ -241,7 +284,6 @@ async def connect(address: str, port: int) -> SocketStream:
     dialling = socket.socket(family, socket.SOCK_STREAM)
     try:
         dialling.setblocking(False)  # noqa: FBT003 (positional only)
-        dialling.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with suppress(BlockingIOError):
             dialling.connect((address, port))
         await anyio.wait_writable(dialling)
@@ -253,6 +295,9 @@ async def connect(address: str, port: int) -> SocketStream:
         dialling.close()
         raise OSError(number, os.strerror(number))
     return SocketStream(dialling)
+
+
+Stream = SocketStream | TLSStream
 
 
 class ConnectTimeout(TimeoutError):  # noqa: N818 (shown in verdicts; httpx's name)
@@ -330,9 +375,6 @@ def _whole_chunks(data: bytes) -> bytes | None:
 class Exchange:
     """One GET: its connection, and the response so far."""
 
-    _scope: anyio.CancelScope
-    _addresses: Awaitable[Sequence[IPAddress]]
-
     def __init__(
         self,
         fetch: OwnFetch,
@@ -353,7 +395,6 @@ class Exchange:
         self._h11: h11.Connection | None = None  # for an unusual response
         self._length = 0  # of a usual response
         self._socket: SocketStream | None = None
-        self._stream: ByteStream | None = None
         self._is_sent = False
         self._bytes = 0
         self._status = 0
@@ -367,16 +408,8 @@ class Exchange:
     async def response(
         self, addresses: Awaitable[Sequence[IPAddress]]
     ) -> FetchedResponse:
-        self._addresses = addresses
         try:
-            while not self._is_over:
-                with anyio.CancelScope() as self._scope:
-                    while not self._is_over:
-                        await self._next_step()
-                        if self._scope.cancel_called:
-                            break
-                if self._scope.cancelled_caught:
-                    self._check_time()
+            await self._run(addresses)
         except Exception:
             # If an error page cannot be read, its status is enough.
             if self._body is None or not self._body.is_error_page:
@@ -393,57 +426,50 @@ class Exchange:
         if self._socket is not None:
             self._socket.close()
 
-    async def _next_step(self) -> None:
+    async def _run(self, addresses: Awaitable[Sequence[IPAddress]]) -> None:
         try:
-            if self._socket is None:
-                await self._dial()
-            elif self._stream is None:
-                await self._shake_hands(self._socket)
-            elif not self._is_sent:
-                await self._send(self._stream)
-            else:
-                await self._read(self._socket, self._stream)
-        except TimeoutError as error:  # from the operating system
+            connection = self._socket = await self._dial(addresses)
+            stream = await self._shake_hands(connection)
+            await self._send(stream)
+            while not self._is_over:
+                await self._read(connection, stream)
+        except TimeoutError as error:
+            if anyio.current_time() >= self._ends_at:
+                raise TimeoutError from error
             late = ReadTimeout if self._is_sent else ConnectTimeout
             raise late(str(error)) from error
         except (*_BROKEN, UnicodeError) as error:
             broken = ReadError if self._is_sent else ConnectError
             raise broken(str(error)) from error
 
-    def _begin_wait(self, seconds: float) -> None:
-        self._scope.deadline = min(anyio.current_time() + seconds, self._ends_at)
-
-    def _check_time(self) -> None:
-        """Raise unless the steps may continue after their scope's deadline."""
-        if self._scope.deadline >= self._ends_at:
+    def _deadline(self, seconds: float) -> float:
+        """The deadline of a wait that begins now."""
+        now = anyio.current_time()
+        if now >= self._ends_at:
             raise TimeoutError
-        if self._socket is None or not self._is_sent:
-            raise ConnectTimeout
-        if not self._socket.has_bytes():
-            raise ReadTimeout
+        return min(now + seconds, self._ends_at)
 
-    async def _dial(self) -> None:
-        self._begin_wait(self._fetch.policy.connect_timeout)
+    async def _dial(self, addresses: Awaitable[Sequence[IPAddress]]) -> SocketStream:
+        deadline = self._deadline(self._fetch.policy.connect_timeout)
         host, port = self._fetch.dialled_host, self._fetch.origin.port
-        addresses = self._fetch.guard.permit(host, await self._addresses)
-        self._socket = await connect_to_any(addresses, port, self._connect)
-        if self._ssl_context is None:
-            self._stream = self._socket
+        with anyio.CancelScope(deadline=deadline):
+            permitted = self._fetch.guard.permit(host, await addresses)
+            connection = await connect_to_any(permitted, port, self._connect)
+            connection.deadline = deadline
+            return connection
+        raise TimeoutError
 
-    async def _shake_hands(self, connection: SocketStream) -> None:
-        assert self._ssl_context is not None  # noqa: S101 (checked in `_dial`)
-        self._begin_wait(self._fetch.policy.connect_timeout)
+    async def _shake_hands(self, connection: SocketStream) -> Stream:
+        if self._ssl_context is None:
+            return connection
+        connection.deadline = self._deadline(self._fetch.policy.connect_timeout)
         connection.bytes_left = _MOST_BYTES_OF_TLS
         self._ssl_context.set_alpn_protocols(["http/1.1"])
-        self._stream = await TLSStream.wrap(
-            connection,
-            hostname=self._fetch.dialled_host,
-            ssl_context=self._ssl_context,
-            standard_compatible=False,
-            server_side=False,
-        )
+        stream = TLSStream(connection, self._ssl_context, self._fetch.dialled_host)
+        await stream.shake_hands()
+        return stream
 
-    async def _send(self, stream: ByteStream) -> None:
+    async def _send(self, stream: Stream) -> None:
         self._is_sent = True
         # Some servers refuse a request without reading it, and their response counts.
         fields = "".join(
@@ -452,8 +478,8 @@ class Exchange:
         with suppress(*_BROKEN):
             await stream.send(f"GET {self._target} HTTP/1.1\r\n{fields}\r\n".encode())
 
-    async def _read(self, connection: SocketStream, stream: ByteStream) -> None:
-        self._begin_wait(self._fetch.policy.read_timeout)
+    async def _read(self, connection: SocketStream, stream: Stream) -> None:
+        connection.deadline = self._deadline(self._fetch.policy.read_timeout)
         data = b""
         with suppress(anyio.EndOfStream):
             data = await stream.receive()
