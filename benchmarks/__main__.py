@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     files = _FILES_WHEN_QUICK if options.quick else _FILES
     repeats = _REPEATS_WHEN_QUICK if options.quick else _REPEATS
-    bodies, kind = robots_files(files, options.corpus)
+    bodies, kind = robots_files(files, options.corpus, options.half)
     work = Workload(bodies=bodies, repeats=repeats, is_quick=options.quick)
     figures = []
     for name in options.only or _MEASUREMENTS:
@@ -61,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--corpus", type=Path, metavar="DIR", help="a folder of real robots.txt files")
+    add("--half", type=int, choices=(1, 2), help="use every other file of the folder")
     add("--only", action="append", choices=_MEASUREMENTS, help="may be repeated")
     add("--quick", action="store_true", help="a rough first look that takes seconds")
     add("--page", type=Path, metavar="FILE", help="write the tables to this page")

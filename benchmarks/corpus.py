@@ -88,17 +88,23 @@ def generated_corpus(files: int) -> list[bytes]:
     return [_body(numbers, rng) for numbers in zip(*columns, strict=True)]
 
 
-def robots_files(files: int, folder: Path | None) -> tuple[list[bytes], str]:
+def robots_files(
+    files: int, folder: Path | None, half: int | None = None
+) -> tuple[list[bytes], str]:
     """At most `files` bodies, and a description of them.
 
-    They are read from the files in `folder`, or generated if it is `None`.
+    They are read from the files in `folder`, or from one `half` of them (1 or 2), or
+    generated if `folder` is `None`.
     """
     if folder is None:
         bodies, kind = generated_corpus(files), "generated"
     else:
         paths = sorted(path for path in folder.iterdir() if path.is_file())
         Random(SEED).shuffle(paths)
-        bodies, kind = [path.read_bytes() for path in paths[:files]], "real"
+        kind = "real"
+        if half is not None:
+            paths, kind = paths[half - 1 :: 2], f"real, half {half} of the folder"
+        bodies = [path.read_bytes() for path in paths[:files]]
     return bodies, f"{len(bodies):,}, {kind}"
 
 

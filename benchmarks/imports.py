@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from functools import partial
@@ -39,9 +40,32 @@ async def main():
 
 asyncio.run(main())
 """,
+    "aiohttp + protego, and a first answer over HTTP": f"""
+import asyncio
+import aiohttp
+from protego import Protego
+
+async def main():
+    async with aiohttp.ClientSession() as session:
+        async with session.get("ORIGIN/robots.txt") as response:
+            robots = Protego.parse(await response.text())
+    robots.can_fetch("ORIGIN/private", "{AGENT}")
+
+asyncio.run(main())
+""",
+    "httpx + protego, and a first answer over HTTP": f"""
+import asyncio
+import httpx
+from protego import Protego
+
+async def main():
+    async with httpx.AsyncClient() as client:
+        response = await client.get("ORIGIN/robots.txt")
+    Protego.parse(response.text).can_fetch("ORIGIN/private", "{AGENT}")
+
+asyncio.run(main())
+""",
     "asyncio": "import asyncio",
-    "anyio and its backend for asyncio": "import anyio._backends._asyncio",
-    "h11": "import h11",
     "httpx": "import httpx",
     "urllib.robotparser": "import urllib.robotparser",
 }
@@ -49,11 +73,15 @@ asyncio.run(main())
 
 def measure(work: Workload) -> list[Table | Bar]:
     """Start interpreters one after the other."""
+    environment = dict(os.environ)
     with loopback_origins(1) as [origin]:
 
         async def run(statement: str) -> None:
-            program = statement.replace("ORIGIN", origin)
-            subprocess.run([sys.executable, "-c", program], check=True)  # noqa: ASYNC221 (nothing else should run)
+            subprocess.run(  # noqa: ASYNC221 (nothing else should run)
+                [sys.executable, "-c", statement.replace("ORIGIN", origin)],
+                check=True,
+                env=environment,
+            )
 
         async def turn(statement: str) -> list[float]:
             return await seconds_of_each([run(statement)], clock=_seconds_of_children)
