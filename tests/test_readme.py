@@ -64,8 +64,8 @@ def test_figures_match_the_measurements() -> None:
     for table, row in (
         ("questions", rf"await can_fetch \| {average} \| 1.00"),
         ("questions", rf"protego \S+ \| \S+ \| \S+ \| {ratio}"),
-        ("cold", rf"RobotsChecker \| \S+ \| {cold}"),
-        ("cold, a file of 500 bytes", rf"RobotsChecker \| \S+ \| {small}"),
+        ("cold on asyncio", rf"by name, 1,438 bytes(?: \| \S+){{3}} \| {cold}\d?"),
+        ("cold on asyncio", rf"by name, 500 bytes(?: \| \S+){{3}} \| {small}\d?"),
     ):
         _, _, rows = page.partition(f"<!-- begin: table {table} -->")
         rows, _, _ = rows.partition("<!-- end")
