@@ -14,7 +14,12 @@ from sphinx import addnodes
 from sphinx.pycode import ModuleAnalyzer
 
 import robotsgate
-from robotsgate import events, robotparser, robotstxt, sync
+from robotsgate import _public
+
+# Sphinx looks for the source of a class in its `__module__`.
+_public.set_module = lambda _name: lambda value: value
+
+from robotsgate import events, robotparser, robotstxt, sync  # noqa: E402 (see above)
 
 if TYPE_CHECKING:
     from docutils import nodes

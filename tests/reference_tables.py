@@ -60,7 +60,7 @@ def _table(rows: Rows) -> str:
 def _policy_rows() -> Rows:
     """The fields of `Policy`: type and bounds, default, and meaning."""
     yield "field", "type", "default", "meaning"
-    meanings = _comments(Policy)
+    meanings = field_comments(Policy)
     for field in dataclasses.fields(Policy):
         yield (
             f"`{field.name}`",
@@ -113,11 +113,16 @@ def _docstring(path: str) -> str:
     raise LookupError(path)
 
 
-def _comments(kind: type[Any]) -> dict[str, str]:
-    """The docstrings below the fields of `kind`."""
-    [definition] = ast.parse(inspect.getsource(kind)).body
+def field_comments(kind: type[Any]) -> dict[str, str]:
+    """The docstrings below the fields of a class at the top level."""
+    home = import_module(f"robotsgate.{robotsgate._HOMES[kind.__name__]}")
+    [body] = (
+        node.body
+        for node in ast.parse(inspect.getsource(home)).body
+        if isinstance(node, ast.ClassDef) and node.name == kind.__name__
+    )
     comments: dict[str, str] = {}
-    for one, other in pairwise(definition.body):  # type: ignore[attr-defined]
+    for one, other in pairwise(body):
         match one, other:
             case (
                 ast.AnnAssign(target=ast.Name(name)),
@@ -129,8 +134,7 @@ def _comments(kind: type[Any]) -> dict[str, str]:
 
 def _bounded_type(field: dataclasses.Field[Any]) -> str:
     """The type of a field, and its bounds if it is a number."""
-    kind = str(field.type).replace("OptionalSeconds", "float | None")
-    kind = kind.replace("Seconds", "float")
+    kind = re.sub(r"[\w.]+\.", "", inspect.formatannotation(field.type))
     text = " or ".join(f"`{each}`" for each in kind.split(" | "))
     if "float" in text or "int" in text:
         lowest = field.metadata.get("lowest", 0)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import ast
+import dataclasses
+import enum
 import importlib
 import inspect
+import pickle
 import re
-from itertools import pairwise
 from pathlib import Path
-from typing import get_args
+from types import FunctionType
+from typing import get_args, get_type_hints
 
 import pytest
 
 import robotsgate
-from robotsgate import events, politeness, robotstxt, stores
+from robotsgate import ArchivedResponse, Origin, Policy, RobotsTxt, events
+from tests.reference_tables import field_comments
 
 MODULES = (
     "robotsgate", "robotsgate.archive", "robotsgate.caching", "robotsgate.errors",
@@ -47,11 +50,30 @@ def exports_of(module: str) -> list[str]:
 
 
 PUBLIC = {
-    name: getattr(module, name)
-    for module in (robotsgate, events, politeness, robotstxt, stores)
-    for name in exports_of(module.__name__)
+    name: getattr(importlib.import_module(module), name)
+    for module in MODULES
+    for name in exports_of(module)
 }
 CLASSES = {name: value for name, value in PUBLIC.items() if isinstance(value, type)}
+VALUES = {
+    kind
+    for kind in CLASSES.values()
+    if issubclass(kind, enum.Enum)
+    or dataclasses.is_dataclass(kind)
+    or hasattr(kind, "_fields")
+}
+# These check their fields.
+CHECKED_VALUES = {
+    ArchivedResponse: ArchivedResponse(200, body=b"User-agent: *"),
+    Origin: Origin.from_url("https://example.com"),
+    Policy: Policy.strict(),
+}
+# Their annotations use names that only type checkers import.
+WITHOUT_HINTS = {
+    "ArchivedResponse", "CheckResult", "CheckerStats", "FetchedResponse",
+    "PageDirectives", "RobotsChecker", "RobotsTxtFetched", "ScheduledTurn",
+    "SystemClock", "URLSkipped", "Verdict",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -70,6 +92,94 @@ def test_exports_include_every_public_class_of_the_module(module: str) -> None:
     assert public - set(exports_of(module)) <= ours
 
 
+@pytest.mark.parametrize("module", sorted({*MODULES, *ON_API_PAGES}))
+def test_classes_and_functions_are_shown_in_their_public_module(module: str) -> None:
+    if module.endswith("crawlee"):
+        pytest.importorskip("crawlee", reason="crawlee is not installed")
+    imported = importlib.import_module(module)
+    names = {*exports_of(module), *vars(imported).get("_EXTRA_HOMES", ())}
+    values = {name: getattr(imported, name) for name in names}
+
+    shown = {
+        name: value.__module__
+        for name, value in values.items()
+        if isinstance(value, type | FunctionType)
+    }
+
+    assert shown == {
+        name: "robotsgate"
+        if getattr(robotsgate, name, None) is values[name]
+        else module
+        for name in shown
+    }
+
+
+def test_getsource_finds_functions_and_never_the_wrong_class() -> None:
+    wrong = {
+        name
+        for name, value in PUBLIC.items()
+        if isinstance(value, type | FunctionType)
+        and not re.search(rf"\b(class|def) {name}\b", source_of(value))
+    }
+
+    assert wrong == set()
+
+
+def source_of(value: type | FunctionType) -> str:
+    """The source; only a class may have none."""
+    try:
+        return inspect.getsource(value)
+    except OSError:
+        assert isinstance(value, type)
+        return f"class {value.__name__}"
+
+
+def test_annotations_can_be_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As pydantic does to create values from a file."""
+    for name in robotsgate.__all__:
+        monkeypatch.delitem(vars(robotsgate), name, raising=False)
+    failed = set()
+    for name, kind in CLASSES.items():
+        try:
+            get_type_hints(kind)
+        except (NameError, TypeError):
+            failed.add(name)
+
+    assert failed <= WITHOUT_HINTS
+
+
+@pytest.mark.parametrize(
+    "kind", sorted(VALUES, key=str), ids=lambda kind: kind.__name__
+)
+def test_pickled_value_is_equal_and_names_no_private_module(kind: type) -> None:
+    value = value_of(kind)
+
+    pickled = pickle.dumps(value)
+
+    assert pickle.loads(pickled) == value  # noqa: S301 (our own bytes)
+    assert re.findall(rb"robotsgate[\w.]*\._", pickled) == []
+
+
+def value_of(kind: type) -> object:
+    """A value whose fields contain their names, or the members of an enum."""
+    if issubclass(kind, enum.Enum):
+        return list(kind)
+    if kind in CHECKED_VALUES:
+        return CHECKED_VALUES[kind]
+    if hasattr(kind, "_fields"):
+        return kind(*kind._fields)
+    return kind(**{field.name: field.name for field in dataclasses.fields(kind)})
+
+
+def test_pickled_file_has_the_same_lines_and_rules() -> None:
+    robots = RobotsTxt.parse("User-agent: *\nDisallow: /private\n\nNoindex: /x")
+
+    restored: RobotsTxt = pickle.loads(pickle.dumps(robots))  # noqa: S301 (our own bytes)
+
+    assert restored.as_dict() == robots.as_dict()
+    assert not restored.can_fetch("ExampleBot", "/private")
+
+
 @pytest.mark.parametrize("union", UNIONS, ids=str)
 def test_every_member_of_a_union_is_public(union: object) -> None:
     parts = get_args(union)
@@ -84,23 +194,10 @@ def test_dataclass_fields_are_documented() -> None:
         for kind in CLASSES.values()
         for field in getattr(kind, "__dataclass_fields__", ())
         if f"{field}:" not in (inspect.getdoc(kind) or "")
-        and field not in fields_with_docstring(kind)
+        and field not in field_comments(kind)
     ]
 
     assert undocumented == []
-
-
-def fields_with_docstring(kind: type) -> list[str]:
-    """The fields of a dataclass that are followed by a docstring."""
-    (definition,) = ast.parse(inspect.getsource(kind)).body
-    assert isinstance(definition, ast.ClassDef)
-    return [
-        ast.unparse(field.target)
-        for field, comment in pairwise(definition.body)
-        if isinstance(field, ast.AnnAssign)
-        and isinstance(comment, ast.Expr)
-        and isinstance(comment.value, ast.Constant)
-    ]
 
 
 def api_sections() -> list[str]:

@@ -7,7 +7,10 @@ from typing import Protocol
 
 import anyio
 
+from robotsgate._public import set_module
 
+
+@set_module("robotsgate")
 class Clock(Protocol):
     """Tells a checker the time and waits on its behalf.
 
@@ -40,6 +43,7 @@ class Clock(Protocol):
         ...
 
 
+@set_module("robotsgate")
 class SystemClock:
     """The system clock.
 

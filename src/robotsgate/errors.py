@@ -13,11 +13,12 @@ RobotsError
 
 A dead host, a malformed robots.txt or a refused connection leads to a `Verdict`, not to
 an exception.
-This module imports nothing from robotsgate, so two of the exceptions are defined
-elsewhere.
+This module is below all others, so two of the exceptions are defined elsewhere.
 """
 
 from __future__ import annotations
+
+from robotsgate._public import set_module
 
 __all__ = [
     "InvalidProductTokenError",
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 
+@set_module("robotsgate")
 class RobotsError(Exception):
     """The base class of all exceptions raised by robotsgate."""
 
@@ -43,6 +45,7 @@ def _without_init(kind: type[RobotsError], args: tuple[object, ...]) -> RobotsEr
     return kind.__new__(kind, *args)
 
 
+@set_module("robotsgate")
 class InvalidURLError(RobotsError, ValueError):
     """A URL without an origin: relative, malformed, or with an unsupported scheme.
 
@@ -56,6 +59,7 @@ class InvalidURLError(RobotsError, ValueError):
         self.url: object = url
 
 
+@set_module("robotsgate")
 class InvalidProductTokenError(RobotsError, ValueError):
     """An agent without a product token (RFC 9309 §2.2.1).
 
@@ -69,10 +73,12 @@ class InvalidProductTokenError(RobotsError, ValueError):
         self.agent: object = agent
 
 
+@set_module("robotsgate")
 class UnsupportedError(RobotsError):
     """Something that robotsgate does not support, such as FTP with a custom client."""
 
 
+@set_module("robotsgate")
 class StoreError(RobotsError):
     """A store that cannot be opened or used.
 
@@ -81,6 +87,7 @@ class StoreError(RobotsError):
     """
 
 
+@set_module("robotsgate")
 class TurnDeadlockError(RobotsError, RuntimeError):
     """A task or thread would have waited for its own turn to end.
 
@@ -89,6 +96,7 @@ class TurnDeadlockError(RobotsError, RuntimeError):
     """
 
 
+@set_module("robotsgate")
 class TurnNotInTimeError(RobotsError):
     """The wait for a host's next turn would exceed the caller's patience.
 
@@ -101,6 +109,7 @@ class TurnNotInTimeError(RobotsError):
         self.ready_at: float = ready_at
 
 
+@set_module("robotsgate")
 class RetriesExhaustedError(RobotsError):
     """A URL in a schedule still failed after its last retry.
 

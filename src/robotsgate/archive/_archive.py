@@ -15,6 +15,7 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, cast
 
+from robotsgate._public import set_module
 from robotsgate.caching._entry import entry_after
 from robotsgate.caching._hops import AddressRefusedError, FetchGuard, Hops
 from robotsgate.caching._live import LiveOrigins
@@ -60,6 +61,7 @@ _OK = 200
 _NO_DATE = -1.0  # of a response without one: earlier than any real date
 
 
+@set_module("robotsgate")
 @dataclass(frozen=True, slots=True)
 class ArchivedResponse:
     """One archived response to a GET of a robots.txt.
@@ -103,6 +105,7 @@ class ArchivedResponse:
             _check_date(self.fetched_at)
 
 
+@set_module("robotsgate.archive")
 def last_capture(
     captures: Iterable[ArchivedResponse],
     *,
@@ -148,6 +151,7 @@ def last_capture(
     return answer if is_copy and keeps_copies else last
 
 
+@set_module("robotsgate")
 class RobotsArchive:
     """Checks URLs against archived robots.txt responses.
 

@@ -21,6 +21,7 @@ import zlib
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from robotsgate._public import set_module
 from robotsgate.caching._entry import Answer, Entry, Outage, Packed, key_of, unpack
 from robotsgate.caching._outcome import FailureKind
 from robotsgate.caching._policy import AccessResult
@@ -99,6 +100,7 @@ def decode(data: bytes, *, origin: str, terms: str, max_bytes: int) -> Entry:
         ) from error
 
 
+@set_module("robotsgate.caching")
 def entry_as_dict(key: str, data: bytes) -> dict[str, Any]:
     """A stored entry as JSON-compatible types, without the robots.txt itself.
 
@@ -129,6 +131,7 @@ def entry_as_dict(key: str, data: bytes) -> dict[str, Any]:
     }
 
 
+@set_module("robotsgate.caching")
 def file_in_entry(key: str, data: bytes) -> bytes | None:
     """The robots.txt in a stored entry, decoded; the arguments of `entry_as_dict`.
 

@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from robotsgate._numbers import decimal_number, whole_number
+from robotsgate._public import set_module
 from robotsgate.caching._outcome import is_success
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _LARGEST_DELTA = 2**31
 _JITTER = 0.1
 
 
+@set_module("robotsgate.caching")
 def freshness_lifetime(
     headers: Mapping[str, str], *, now: float, policy: Policy
 ) -> float:
@@ -78,6 +80,7 @@ def retry_after(
     return None if longest is None else min(longest, policy.retry_after_max)
 
 
+@set_module("robotsgate.caching")
 def seconds_asked_for(
     status: int | None, headers: Mapping[str, str], *, now: float, policy: Policy
 ) -> float | None:

@@ -17,6 +17,7 @@ import zlib
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
+from robotsgate._public import set_module
 from robotsgate.caching._freshness import CACHING_HEADERS
 from robotsgate.caching._outcome import FailureKind, Outcome, fault, is_success, is_wall
 from robotsgate.caching._policy import AddressGuard
@@ -45,6 +46,7 @@ _KEPT_HEADERS = frozenset({*CACHING_HEADERS, "content-type"})
 USED_HEADERS = _KEPT_HEADERS | _ENDS | {"location", "content-encoding"}
 
 
+@set_module("robotsgate.archive")
 class Hops:
     """The GETs of one fetch, starting with an origin's robots.txt or another `url`.
 
@@ -256,6 +258,7 @@ _NO_CODING = frozenset({"", "identity"})
 _CHUNK_HEAD = re.compile(rb"\s*[0-9A-Fa-f]+[ \t]*(?:;|[\r\n]|$)")
 
 
+@set_module("robotsgate.fetching")
 class CodingError(ValueError):
     """A content coding that was not requested, or a corrupt or truncated body."""
 

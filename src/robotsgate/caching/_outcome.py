@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, TypeVar
 
+from robotsgate._public import set_module
 from robotsgate.caching._policy import AccessResult
 from robotsgate.robotstxt._robots_txt import has_rules
 
@@ -26,6 +27,7 @@ FTP_NO_FILE = 550
 """These two FTP replies are responses (RFC 959 §4.2); all others are failures."""
 
 
+@set_module("robotsgate")
 class FailureKind(enum.Enum):
     """Where a fetch failed."""
 

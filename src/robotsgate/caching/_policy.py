@@ -3,14 +3,14 @@
 Sources: RFC 9309 §2.3.1 and §2.4, and several editions of Google's specification.
 """
 
-from __future__ import annotations
-
 import enum
 import ipaddress
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from robotsgate._public import set_module
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -22,6 +22,7 @@ _HOUR = 60 * _MINUTE
 _DAY = 24 * _HOUR
 
 
+@set_module("robotsgate")
 class AccessResult(enum.Enum):
     """The access results of RFC 9309 §2.3.1, plus two of our own.
 
@@ -51,6 +52,7 @@ class AccessResult(enum.Enum):
     """
 
 
+@set_module("robotsgate")
 class AddressGuard(enum.Enum):
     """Which addresses a fetch may connect to.
 
@@ -69,6 +71,7 @@ class AddressGuard(enum.Enum):
     """Permit all addresses; for closed networks."""
 
 
+@set_module("robotsgate")
 class AfterUnreachableLimit(enum.Enum):
     """What is allowed once an origin has been unreachable for longer than the limit.
 
@@ -100,9 +103,9 @@ if TYPE_CHECKING:
     class _Duration(Generic[_Value]):
         """A field that takes a timedelta as well, and returns seconds."""
 
-        def __get__(self, policy: Policy, kind: type[Policy]) -> _Value: ...
+        def __get__(self, policy: "Policy", kind: type["Policy"]) -> _Value: ...
 
-        def __set__(self, policy: Policy, value: _Value | timedelta) -> None: ...
+        def __set__(self, policy: "Policy", value: _Value | timedelta) -> None: ...
 
     Seconds = _Duration[float]
     OptionalSeconds = _Duration[float | None]
@@ -128,6 +131,7 @@ _ALLOWED_OUTCOMES = (
 )
 
 
+@set_module("robotsgate")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """How robots.txt files are fetched, cached and applied.
@@ -273,7 +277,7 @@ class Policy:
                     )
 
     @classmethod
-    def google_today(cls) -> Policy:
+    def google_today(cls) -> "Policy":
         """Google's rules as documented in 2026.
 
         During an outage, nothing is allowed for 12 hours; then, until day 30, whatever
@@ -289,7 +293,7 @@ class Policy:
         )
 
     @classmethod
-    def google_2021(cls) -> Policy:
+    def google_2021(cls) -> "Policy":
         """Google's specification of 2021.
 
         During an outage, nothing is allowed for 30 days; then, whatever the last copy
@@ -303,7 +307,7 @@ class Policy:
         )
 
     @classmethod
-    def rfc9309(cls) -> Policy:
+    def rfc9309(cls) -> "Policy":
         """RFC 9309 §2.3.1, except that a 407 counts as unreachable.
 
         Outages are handled as in `google_2021`. 429 is treated like any other 4xx,
@@ -317,7 +321,7 @@ class Policy:
         )
 
     @classmethod
-    def strict(cls) -> Policy:
+    def strict(cls) -> "Policy":
         """Everything that is not clearly allowed is disallowed.
 
         During an outage, nothing is allowed if there is no copy or the copy was

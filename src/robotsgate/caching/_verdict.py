@@ -15,6 +15,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from robotsgate._public import set_module
 from robotsgate.caching._entry import LARGEST_SKEW, OVERRIDE, limit, span
 from robotsgate.caching._policy import AccessResult, AfterUnreachableLimit
 from robotsgate.errors import RobotsError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from robotsgate.robotstxt._model import Match, Rule
 
 
+@set_module("robotsgate")
 class Reason(enum.Enum):
     """The reason for a verdict."""
 
@@ -78,6 +80,7 @@ _SENTENCES = {
 }
 
 
+@set_module("robotsgate")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict(JSONValue):
     """Whether an agent may fetch a URL, and why. Truthy if it may.
@@ -146,6 +149,7 @@ class Verdict(JSONValue):
         return printable(sentence)
 
 
+@set_module("robotsgate.caching")
 def reason_text(decision: Verdict | Match, *, file: str) -> str:
     """The reason for a verdict or a match in words; `file` names the robots.txt."""
     group = "all agents" if decision.group == "*" else decision.group
@@ -168,6 +172,7 @@ def reason_of(match: Match) -> Reason:
     return Reason.NO_GROUP if match.group is None else Reason.NO_MATCHING_RULE
 
 
+@set_module("robotsgate.caching")
 def file_of(verdict: Verdict) -> str:
     """The URL of the robots.txt behind `verdict`, and where it redirects to."""
     file = f"{verdict.origin}/robots.txt"
@@ -178,6 +183,7 @@ def file_of(verdict: Verdict) -> str:
     return f"{file}, which redirects to {target[:_LONGEST_URL]}{more}"
 
 
+@set_module("robotsgate")
 class DisallowedError(RobotsError):
     """Raised if robots.txt does not allow the agent to fetch a URL.
 
@@ -190,6 +196,7 @@ class DisallowedError(RobotsError):
         self.verdict: Verdict = verdict
 
 
+@set_module("robotsgate.caching")
 def printable(text: str) -> str:
     """`text` with control characters escaped, because they could corrupt a terminal."""
     if text.isprintable():
@@ -200,6 +207,7 @@ def printable(text: str) -> str:
     )
 
 
+@set_module("robotsgate.caching")
 def date_text(epoch_seconds: float | None) -> str:
     """A date in UTC as in ISO 8601, in seconds; "unknown date" for `None`."""
     if epoch_seconds is None:

@@ -13,6 +13,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from robotsgate._clock import SystemClock
+from robotsgate._public import set_module
 from robotsgate._version import __version__
 from robotsgate.caching._live import LiveOrigins
 from robotsgate.caching._policy import Policy
@@ -59,6 +60,7 @@ _NO_USER_AGENT = (
 _CLOCK_METHODS = ("now", "monotonic", "wait")
 
 
+@set_module("robotsgate")
 class RobotsChecker:
     """Checks URLs against robots.txt, which it fetches and caches for each origin.
 

@@ -17,6 +17,7 @@ import anyio
 import anyio.lowlevel
 
 from robotsgate._flights import FairLoop, Flights, in_thread
+from robotsgate._public import set_module
 from robotsgate.caching._question import Agent, Question
 from robotsgate.caching._verdict import Effect
 from robotsgate.checking._reporting import LOGGER
@@ -47,6 +48,7 @@ _LOADED_AT_ONCE = 100
 _NO_QUESTION = (InvalidURLError, UnsupportedError)
 
 
+@set_module("robotsgate")
 class CheckResult(NamedTuple):
     """The result of `check_many` for one URL.
 

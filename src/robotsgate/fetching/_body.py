@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.lowlevel
 
+from robotsgate._public import set_module
 from robotsgate.caching._hops import CodingError, content_encoding_of, decoder_of
 from robotsgate.caching._outcome import BYTES_TO_READ, is_server_error, is_success
 from robotsgate.fetching._fetcher import own_fetch
@@ -48,6 +49,7 @@ def bytes_worth_reading(status: int, max_bytes: int) -> int:
     return 0
 
 
+@set_module("robotsgate.fetching")
 class Body:
     """The decoded body of one response, or as much of it as the status requires.
 
@@ -129,6 +131,7 @@ class Body:
         return bytes(self._decoded)
 
 
+@set_module("robotsgate.fetching")
 async def read_into(body: Body, chunks: AsyncIterable[bytes]) -> None:
     """Feed `body` the chunks it needs; stop reading an error page after a few seconds.
 

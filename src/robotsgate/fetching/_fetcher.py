@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import anyio
 
 from robotsgate._flights import current_task, is_no_thread
+from robotsgate._public import set_module
 from robotsgate.caching._hops import is_public
 from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.errors import InvalidURLError, RobotsError
@@ -150,6 +151,7 @@ _QUOTED_BYTES = re.compile(r"""bytearray\(|\bb['"]""")
 _MAX_CAUSES = 20
 
 
+@set_module("robotsgate")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedResponse:
     """One response, with as much of its body as was read.
@@ -168,6 +170,7 @@ class FetchedResponse:
     is_decoded: bool
 
 
+@set_module("robotsgate")
 class Fetcher(Protocol):
     """Sends individual GETs; pass a fetcher as `RobotsChecker(client=...)`.
 
@@ -195,6 +198,7 @@ class Fetcher(Protocol):
         ...
 
 
+@set_module("robotsgate")
 class FetchFailedError(RobotsError):
     """Raised by a `Fetcher` if a GET has no usable response.
 
@@ -280,6 +284,7 @@ def _as_asked(url: str) -> tuple[Origin, bytes]:
     return origin, unquote_to_bytes(target).removesuffix(b"?")
 
 
+@set_module("robotsgate.fetching")
 def sent_url(scheme: str, host: str, port: int | None, target: str) -> str | None:
     """The URL of a request as a client will send it, to pass to the checker.
 
@@ -308,6 +313,7 @@ def sent_url(scheme: str, host: str, port: int | None, target: str) -> str | Non
     return f"{Origin.from_url(url)}{target}"
 
 
+@set_module("robotsgate.fetching")
 def passes_unasked(url: str) -> bool:
     """Whether a request for `url` may be sent without calling the checker.
 
@@ -322,6 +328,7 @@ def passes_unasked(url: str) -> bool:
     return split_url(url)[1] == ROBOTS_TXT_PATH or is_own_request(url)
 
 
+@set_module("robotsgate.fetching")
 def counts_as_public(address: str, policy: Policy) -> bool:
     """Whether `address` is public, or in `policy.allowed_networks`.
 
@@ -338,12 +345,14 @@ def counts_as_public(address: str, policy: Policy) -> bool:
     return is_public(ip_address(address), policy)
 
 
+@set_module("robotsgate.fetching")
 def has_left_origin() -> bool:
     """Whether the current fetch has ever been redirected to another origin."""
     fetch = own_fetch.get(None)
     return fetch is not None and fetch.has_left_origin
 
 
+@set_module("robotsgate.fetching")
 def as_pairs(raw: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
     """Headers as text: values are decoded as UTF-8 if valid, otherwise as Latin-1."""
     return [(name.decode("latin-1"), _as_text(value)) for name, value in raw]
@@ -387,6 +396,7 @@ def outcome_of(
     return Outcome(failure=kind, error=text, redirects=redirects, cause=error)
 
 
+@set_module("robotsgate.fetching")
 def failure_kind(error: Exception) -> FailureKind:
     """The kind of failure that an exception from a client means.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 import anyio
 import anyio.lowlevel
 
+from robotsgate._public import set_module
 from robotsgate.caching._hops import content_encoding_of, decoder_of
 from robotsgate.fetching._body import (
     PIECES_BETWEEN_CHECKPOINTS,
@@ -41,6 +42,7 @@ _CLOSE_SECONDS = 2.0
 _MOST_PIECES_TO_DRAIN = 20_000
 
 
+@set_module("robotsgate")
 @runtime_checkable
 class AsyncClientLike(Protocol):
     """The part of an `AsyncClient` that robotsgate uses."""
@@ -63,6 +65,7 @@ class AsyncClientLike(Protocol):
         ...
 
 
+@set_module("robotsgate")
 @runtime_checkable
 class AsyncTransportLike(Protocol):
     """The part of an `AsyncBaseTransport` that robotsgate uses."""

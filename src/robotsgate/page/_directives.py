@@ -27,6 +27,7 @@ from html.entities import html5
 from typing import TYPE_CHECKING
 
 from robotsgate._numbers import whole_number
+from robotsgate._public import set_module
 from robotsgate.robotstxt._dialect import wide_encoding
 from robotsgate.robotstxt._headers import headers_named
 from robotsgate.robotstxt._model import JSONValue, quoted
@@ -136,6 +137,7 @@ _WITH_TEXT = {
 _OF_BODY = {"body", "br", "html"}
 
 
+@set_module("robotsgate.page")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directive(JSONValue):
     """One page directive.
@@ -163,6 +165,7 @@ class Directive(JSONValue):
         return self.name if value is None else f"{self.name}: {value}"
 
 
+@set_module("robotsgate.page")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageDirectives(JSONValue):
     """The page directives that apply to one agent.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn, Self
 from weakref import WeakSet
 
 from robotsgate._flights import Flights
+from robotsgate._public import set_module
 from robotsgate.caching._policy import in_seconds
 from robotsgate.caching._question import Agent, check_bound, check_urls
 from robotsgate.checking._checker import RobotsChecker
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger("robotsgate.politeness")
 
 
+@set_module("robotsgate.politeness")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostStatus(JSONValue):
     """The state of a host, as far as this process knows.
@@ -68,6 +70,7 @@ class HostStatus(JSONValue):
     ready_at: float
 
 
+@set_module("robotsgate")
 class PolitenessGate:
     """Limits how often a crawler sends requests to each host.
 

@@ -39,6 +39,8 @@ import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from robotsgate._public import set_module
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -79,6 +81,7 @@ _BYTES_OF_A_NUMBER = 8
 _NUMBERS_BEFORE_TURNS = 15
 
 
+@set_module("robotsgate.politeness")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
     """The limits for requests to one host, not counting the effect of incidents.
@@ -99,6 +102,7 @@ class Pace:
     delay_factor: float = 0.0
 
 
+@set_module("robotsgate.politeness")
 class TurnEnd(enum.Enum):
     """How a turn ended."""
 
@@ -119,6 +123,7 @@ class TurnEnd(enum.Enum):
         return self is TurnEnd.INCIDENT or self is TurnEnd.FAILURE
 
 
+@set_module("robotsgate.politeness")
 class HostState(enum.Enum):
     """A host's state with respect to incidents, from the best to the worst."""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from robotsgate._clock import SystemClock
+from robotsgate._public import set_module
 from robotsgate.caching._freshness import with_jitter
 from robotsgate.caching._question import check_bound
 from robotsgate.politeness._host_record import (
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _LOOKED_AT = 4
 
 
+@set_module("robotsgate.politeness")
 class Grant(NamedTuple):
     """Permission to make one request now.
 
@@ -62,6 +64,7 @@ class Grant(NamedTuple):
     forgotten: int = 0
 
 
+@set_module("robotsgate.politeness")
 class Wait(NamedTuple):
     """The request has to wait.
 
@@ -77,6 +80,7 @@ class Wait(NamedTuple):
     overdue: int
 
 
+@set_module("robotsgate.politeness")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerStatus:
     """The state of a host, as far as this process knows.
@@ -94,6 +98,7 @@ class LedgerStatus:
     wait_seconds: float
 
 
+@set_module("robotsgate.politeness")
 @runtime_checkable
 class Ledger(Protocol):
     """Keeps the state of hosts and grants permission to contact them.
@@ -152,6 +157,7 @@ class Ledger(Protocol):
         ...
 
 
+@set_module("robotsgate.politeness")
 class LocalLedger:
     """An in-memory ledger for one process.
 

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import anyio
 
 from robotsgate._flights import FairLoop
+from robotsgate._public import set_module
 from robotsgate.caching._verdict import DisallowedError, Effect, Reason
 from robotsgate.errors import (
     InvalidURLError,
@@ -80,6 +81,7 @@ _SECONDS_WORTH_TELLING = 10.0
 _PERMITS_SOME = {Effect.RULES, Effect.ALLOW}
 
 
+@set_module("robotsgate.politeness")
 class ScheduledTurn(NamedTuple):
     """A URL from a schedule, with its turn.
 
@@ -92,6 +94,7 @@ class ScheduledTurn(NamedTuple):
     turn: Turn
 
 
+@set_module("robotsgate.politeness")
 class TurnSchedule(AsyncIterator[ScheduledTurn]):
     """Yields URLs with their turns to one or more tasks, as hosts become ready.
 
@@ -147,6 +150,7 @@ class TurnSchedule(AsyncIterator[ScheduledTurn]):
         self._sources.cancel(self._work)
 
 
+@set_module("robotsgate.politeness")
 class URLSchedule(TurnSchedule):
     """A `TurnSchedule` of URLs in memory, to which you can add more URLs."""
 

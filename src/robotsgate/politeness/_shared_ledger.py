@@ -30,6 +30,7 @@ import anyio
 
 from robotsgate._clock import SystemClock
 from robotsgate._flights import Flights, finish
+from robotsgate._public import set_module
 from robotsgate.caching._freshness import with_jitter
 from robotsgate.caching._question import check_bound
 from robotsgate.checking._reporting import Listener
@@ -200,6 +201,7 @@ class _Forget(_Change):
         return without_incidents(record)
 
 
+@set_module("robotsgate")
 class SharedLedger:
     """A ledger for processes that together are as polite as a single process.
 

@@ -37,6 +37,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Self, cast
 
 from robotsgate._flights import Flights, current_task
+from robotsgate._public import set_module
 from robotsgate.caching._freshness import ASK_FOR_LESS
 from robotsgate.caching._outcome import FailureKind, access_result, judge
 from robotsgate.caching._policy import AccessResult
@@ -83,6 +84,7 @@ _LONG_WAIT_SECONDS = 30.0
 _GOOD = Report(TurnEnd.GOOD)
 
 
+@set_module("robotsgate")
 class Turn:
     """Permission to make one request to a host, from `PolitenessGate.turn`.
 

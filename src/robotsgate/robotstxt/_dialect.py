@@ -19,6 +19,7 @@ import enum
 import re
 from typing import TYPE_CHECKING
 
+from robotsgate._public import set_module
 from robotsgate.robotstxt._matcher import ROBOTS_TXT_PATH
 from robotsgate.robotstxt._model import LineKind
 from robotsgate.robotstxt._product_token import (
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from robotsgate.urls._url import URLLike
 
 
+@set_module("robotsgate")
 class Dialect(enum.Enum):
     """How to parse a robots.txt."""
 

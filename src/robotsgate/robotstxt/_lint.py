@@ -3,20 +3,21 @@
 Crawlers don't need this module, so it is imported only when it is used.
 """
 
-from __future__ import annotations
-
 import enum
 import re
 from bisect import bisect
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from robotsgate._public import set_module
 from robotsgate.robotstxt._dialect import (
     GOOGLE,
     LONE_PERCENT,
+    Grammar,
     as_octets,
     lower,
     readable,
@@ -28,6 +29,8 @@ from robotsgate.robotstxt._parser import (
     CONTENT_USAGE,
     LICENSE,
     USAGE_FIELDS,
+    Outline,
+    Records,
     crawl_delay_seconds,
     is_absolute_url,
     is_usable_sitemap,
@@ -37,13 +40,8 @@ from robotsgate.robotstxt._parser import (
 )
 from robotsgate.robotstxt._usage_preferences import states_preference
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from robotsgate.robotstxt._dialect import Grammar
-    from robotsgate.robotstxt._parser import Outline, Records
-
-
+@set_module("robotsgate")
 class Severity(enum.Enum):
     """How serious a `Diagnostic` is."""
 
@@ -55,6 +53,7 @@ class Severity(enum.Enum):
     """The line is harmless, but may be unnecessary."""
 
 
+@set_module("robotsgate")
 class DiagnosticKind(enum.Enum):
     """The kinds of problems that `RobotsTxt.diagnostics` reports."""
 
@@ -91,6 +90,7 @@ class DiagnosticKind(enum.Enum):
     LOOKS_LIKE_HTML = "looks-like-html"
 
 
+@set_module("robotsgate")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic(JSONValue):
     """A problem that the file's author may want to know about.

@@ -1,11 +1,11 @@
 """Value types for the parts of a robots.txt (RFC 9309 §2.2), convertible to JSON."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from robotsgate._public import set_module
 
 _LONGEST_QUOTE = 80
 
@@ -42,6 +42,7 @@ def quoted(text: str) -> str:
     return repr(text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…")
 
 
+@set_module("robotsgate.robotstxt")
 class RuleKind(enum.Enum):
     """The two kinds of rules (RFC 9309 §2.2.2)."""
 
@@ -49,6 +50,7 @@ class RuleKind(enum.Enum):
     DISALLOW = "disallow"
 
 
+@set_module("robotsgate")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule(JSONValue):
     """One allow or disallow line.
@@ -70,6 +72,7 @@ class Rule(JSONValue):
         return f"{self.kind.name.capitalize()}: {self.pattern}"
 
 
+@set_module("robotsgate.robotstxt")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRate(JSONValue):
     """A `Request-rate` record: at most `requests` requests in `seconds` seconds.
@@ -86,6 +89,26 @@ class RequestRate(JSONValue):
     seconds: float
 
 
+@set_module("robotsgate.robotstxt")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherLine(JSONValue):
+    """A record that is not about fetching (RFC 9309 §2.2.4).
+
+    Its field is either unknown or used by `RobotsTxt.usage_preferences`.
+
+    Attributes:
+        line: the line number, starting at 1.
+        field: the name before the colon, in lower case.
+        value: the text after the colon, without comments or surrounding white space;
+            may be empty.
+    """
+
+    line: int
+    field: str
+    value: str
+
+
+@set_module("robotsgate")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group(JSONValue):
     """One group as written in the file, not merged with others for the same token.
@@ -120,24 +143,7 @@ class Group(JSONValue):
         return "\n".join([*lines, *map(str, self.rules or ["Allow:"])])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherLine(JSONValue):
-    """A record that is not about fetching (RFC 9309 §2.2.4).
-
-    Its field is either unknown or used by `RobotsTxt.usage_preferences`.
-
-    Attributes:
-        line: the line number, starting at 1.
-        field: the name before the colon, in lower case.
-        value: the text after the colon, without comments or surrounding white space;
-            may be empty.
-    """
-
-    line: int
-    field: str
-    value: str
-
-
+@set_module("robotsgate.robotstxt")
 class LineKind(enum.Enum):
     """The kind of a line.
 
@@ -158,6 +164,7 @@ class LineKind(enum.Enum):
     BLANK = "blank"
 
 
+@set_module("robotsgate")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line(JSONValue):
     """One line of a robots.txt.
@@ -174,6 +181,7 @@ class Line(JSONValue):
     kind: LineKind
 
 
+@set_module("robotsgate")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match(JSONValue):
     """The result of matching one URL for one agent. Truthy if the URL is allowed.

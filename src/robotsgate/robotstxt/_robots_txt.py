@@ -10,6 +10,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from robotsgate._public import set_module
 from robotsgate.robotstxt._dialect import (
     RFC9309,
     Dialect,
@@ -117,6 +118,7 @@ class AgentRules:
         )
 
 
+@set_module("robotsgate")
 class RobotsTxt:
     """A parsed robots.txt.
 

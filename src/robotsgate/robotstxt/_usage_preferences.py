@@ -14,15 +14,15 @@ can see contradictions.
 This module is imported only when it is used, because few crawlers need it.
 """
 
-from __future__ import annotations
-
 import enum
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from robotsgate.robotstxt._dialect import readable
-from robotsgate.robotstxt._headers import headers_named
+from robotsgate._public import set_module
+from robotsgate.robotstxt._dialect import Grammar, readable
+from robotsgate.robotstxt._headers import HeadersLike, headers_named
 from robotsgate.robotstxt._matcher import IndexedTarget
 from robotsgate.robotstxt._model import JSONValue, as_json
 from robotsgate.robotstxt._parser import (
@@ -30,17 +30,12 @@ from robotsgate.robotstxt._parser import (
     CONTENT_USAGE,
     LICENSE,
     USAGE_FIELDS,
+    Other,
     is_absolute_url,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from robotsgate.robotstxt._dialect import Grammar
-    from robotsgate.robotstxt._headers import HeadersLike
-    from robotsgate.robotstxt._parser import Other
-
-
+@set_module("robotsgate.robotstxt")
 class Preference(enum.Enum):
     """A preference for one category of use; the most restrictive value comes first."""
 
@@ -60,6 +55,7 @@ Statement = tuple[str, Preference, int | None]
 """One statement: (category, preference, line, or `None` for a header)."""
 
 
+@set_module("robotsgate.robotstxt")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoryPreference(JSONValue):
     """A site's preference for one category, and where it is stated.
@@ -74,6 +70,7 @@ class CategoryPreference(JSONValue):
     line: int | None = None
 
 
+@set_module("robotsgate")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsagePreferences(JSONValue):
     """A site's preferences for how one agent uses the content of one URL.

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from os import PathLike
 from typing import Protocol, runtime_checkable
 
+from robotsgate._public import set_module
 from robotsgate.errors import StoreError
 
 Change = Callable[[bytes | None], tuple[bytes, float | None] | None]
@@ -29,6 +30,7 @@ HOST_PREFIX = "turn:"
 """
 
 
+@set_module("robotsgate")
 @runtime_checkable
 class Store(Protocol):
     """Stores bytes under keys, without interpreting them or reading a clock.
@@ -82,6 +84,7 @@ def check_store(store: object, *, is_required: bool = False) -> None:
         )
 
 
+@set_module("robotsgate.stores")
 @runtime_checkable
 class ListableStore(Store, Protocol):
     """A store that can list its keys, except those that begin with `HOST_PREFIX`."""
@@ -107,6 +110,7 @@ class BatchStore(Protocol):
         ...
 
 
+@set_module("robotsgate.stores")
 @runtime_checkable
 class TimedStore(Protocol):
     """A store with a clock that all its users share, such as a server's."""
@@ -119,6 +123,7 @@ class TimedStore(Protocol):
         ...
 
 
+@set_module("robotsgate.stores")
 @runtime_checkable
 class FetchLease(Protocol):
     """Lets only one process at a time fetch an origin.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from robotsgate._public import set_module
 from robotsgate.errors import StoreError
 from robotsgate.stores.memory import MemoryStore
 
@@ -17,6 +18,7 @@ _EXPECTED = (
 )
 
 
+@set_module("robotsgate")
 def open_store(url: str | PathLike[str], *, required: bool = False) -> ListableStore:
     """Open the store at `url`; the caller must close it.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import anyio.lowlevel
 from cachetools import Cache, LRUCache
 
+from robotsgate._public import set_module
 from robotsgate.stores._base import HOST_PREFIX
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _Kept = tuple[bytes, float]
 """The bytes under a key, and the epoch second at which they expire."""
 
 
+@set_module("robotsgate")
 class MemoryStore:
     """An in-memory store; its contents are lost when the process ends.
 

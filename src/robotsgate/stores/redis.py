@@ -25,6 +25,7 @@ from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 from robotsgate._clock import SystemClock
 from robotsgate._flights import Flights, finish
+from robotsgate._public import set_module
 from robotsgate.errors import StoreError, UnsupportedError
 from robotsgate.stores._base import HOST_PREFIX
 
@@ -103,6 +104,7 @@ class _Lease:
     is_over: bool = False
 
 
+@set_module("robotsgate")
 class RedisStore:
     """A `TimedStore` and `FetchLease` for a fleet of processes, on asyncio only.
 

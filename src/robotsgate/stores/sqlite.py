@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import anyio
 
 from robotsgate._flights import Threads, finish
+from robotsgate._public import set_module
 from robotsgate.errors import StoreError
 from robotsgate.stores._base import HOST_PREFIX
 
@@ -76,6 +77,7 @@ _PRIMARY_CODE = 0xFF
 _Result = TypeVar("_Result")
 
 
+@set_module("robotsgate")
 class SQLiteStore:
     """A store in a file: once `update` has returned, the bytes survive the process.
 

@@ -12,6 +12,7 @@ import anyio.lowlevel
 import httpx
 
 from robotsgate import Origin, SystemClock
+from robotsgate._public import set_module
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from robotsgate import Clock
 
 
+@set_module("robotsgate.testing")
 class FakeSite(httpx.AsyncBaseTransport):
     """An httpx transport that serves any number of origins from memory.
 

@@ -11,8 +11,10 @@ import anyio
 import anyio.lowlevel
 
 from robotsgate import SystemClock
+from robotsgate._public import set_module
 
 
+@set_module("robotsgate.testing")
 class ManualClock:
     """A clock that stands still until a test moves it.
 

@@ -28,6 +28,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol, Self
 
 from robotsgate._numbers import whole_number
+from robotsgate._public import set_module
 from robotsgate.errors import InvalidURLError
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ _SCHEMES = frozenset({"http", "https"})
 _SENT_AS_IT_IS = "!$%&'()*+,-./:;=?@[\\]_|~"
 
 
+@set_module("robotsgate")
 class URLLike(Protocol):
     """A URL object from httpx, httpx2 or yarl; its `str()` is the URL.
 
@@ -101,6 +103,7 @@ class URLLike(Protocol):
         ...
 
 
+@set_module("robotsgate")
 @dataclass(frozen=True, slots=True)
 class Origin:
     """A scheme, host and port; each origin has one robots.txt (RFC 9309 §2.3).
@@ -148,6 +151,7 @@ class Origin:
         return f"{self.key}/robots.txt"
 
 
+@set_module("robotsgate.urls")
 def split_url(url: str | URLLike) -> tuple[Origin, str]:
     """The origin and target (path and query) of `url`.
 
@@ -186,6 +190,7 @@ def has_readings(target: str) -> bool:
     return _DOTS_OR_BACKSLASH.search(target) is not None
 
 
+@set_module("robotsgate.urls")
 def readings(target: str) -> tuple[str, ...]:
     """All readings of `target` (path and query), starting with `target` itself.
 
@@ -216,6 +221,7 @@ def resolved(target: str) -> str:
     return f"{_without_dots(path)}{question}{query}"
 
 
+@set_module("robotsgate.urls")
 class RedirectError(ValueError):
     """A redirect without a usable Location."""
 
@@ -225,6 +231,7 @@ def is_redirect(status: int) -> bool:
     return 300 <= status <= 399 and status != HTTPStatus.NOT_MODIFIED  # noqa: PLR2004
 
 
+@set_module("robotsgate.urls")
 def next_hop(
     url: str, status: int, locations: Iterable[str]
 ) -> tuple[Origin, str] | None:
@@ -263,6 +270,7 @@ def next_hop(
     return origin, _sent(origin, target)
 
 
+@set_module("robotsgate.urls")
 def wire_url(url: str | URLLike) -> str:
     """`url` as sent to a server: in ASCII, without userinfo, fragment or dot segments.
 
