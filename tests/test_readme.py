@@ -41,8 +41,9 @@ def test_install_commands_use_pypi_only_after_the_first_release() -> None:
     assert ("not on PyPI" in README) != is_released
     assert ("once robotsgate is on PyPI" in tutorial) != is_released
 
-    for page in ("faq.md", "how-to/*.md", "reference/**/*.md"):
-        text = "".join(file.read_text(encoding="utf-8") for file in DOCS.glob(page))
+    files = ("docs/faq.md", "docs/how-to/*.md", "docs/reference/**/*.md", "src/**/*.py")
+    for page in files:
+        text = "".join(file.read_text(encoding="utf-8") for file in ROOT.glob(page))
         sources = set(re.findall(r"pip install '?(robotsgate|\.)(?!\S* @ git)", text))
         assert sources == {"robotsgate" if is_released else "."}, page
     index = (DOCS / "how-to/index.md").read_text(encoding="utf-8")

@@ -114,13 +114,7 @@ if not TYPE_CHECKING:  # pragma: no branch (a type checker would accept any name
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         import importlib  # noqa: PLC0415
 
-        try:
-            module = importlib.import_module(f"{__name__}.{home}")
-        except ModuleNotFoundError as error:
-            if name in _HOMES:
-                raise
-            message = f"{name} needs the redis extra: pip install 'robotsgate[redis]'"
-            raise ImportError(message) from error
+        module = importlib.import_module(f"{__name__}.{home}")
         value = globals()[name] = getattr(module, name)
         return value
 

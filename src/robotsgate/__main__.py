@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import sys
 
-_NEEDED = {"click", "rich"}
+from robotsgate.errors import needs_extra
 
 
 def main() -> None:
     """Run the program and exit, or print how to install the missing extra."""
     try:
-        from robotsgate.cli._program import run  # noqa: PLC0415 (needs an extra)
-    except ModuleNotFoundError as error:
-        if str(error.name).partition(".")[0] not in _NEEDED:
-            raise
-        sys.exit(
-            "robotsgate: to use the command line, run pip install 'robotsgate[cli]'"
-        )
+        with needs_extra("cli"):
+            import click  # noqa: F401, PLC0415
+            import rich.console  # noqa: F401, PLC0415
+    except ImportError as error:
+        sys.exit(f"robotsgate: {error}")
+    from robotsgate.cli._program import run  # noqa: PLC0415 (needs the extra)
+
     sys.exit(run(sys.argv[1:]))
 
 

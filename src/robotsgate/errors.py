@@ -18,7 +18,13 @@ This module is below all others, so two of the exceptions are defined elsewhere.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
 from robotsgate._public import set_module
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = [
     "InvalidProductTokenError",
@@ -123,3 +129,15 @@ class RetriesExhaustedError(RobotsError):
     def __init__(self, message: str, *, cause: str) -> None:
         super().__init__(message)
         self.cause: str = cause
+
+
+@contextmanager
+def needs_extra(extra: str) -> Iterator[None]:
+    """Say how to install `extra` if an import here fails."""
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(
+            f"the extra {extra!r} is not installed: in a checkout of robotsgate, run"
+            f" pip install '.[{extra}]'"
+        ) from error

@@ -155,7 +155,7 @@ def test_program_without_its_extra_says_what_to_install(
     monkeypatch.setattr("robotsgate.cli", robotsgate.cli)  # so that it is restored
     monkeypatch.setitem(sys.modules, missing, None)
 
-    with pytest.raises(SystemExit, match=r"pip install 'robotsgate\[cli\]'"):
+    with pytest.raises(SystemExit, match=r"^robotsgate: .* pip install '\.\[cli\]'"):
         main()
 
 

@@ -120,5 +120,5 @@ async def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "redis.asyncio", None)
     monkeypatch.delitem(sys.modules, "robotsgate.stores.redis", raising=False)
 
-    with pytest.raises(StoreError, match=r"robotsgate\[redis\]"):
+    with pytest.raises(StoreError, match=r"'\.\[redis\]'"):
         open_store("redis://host")

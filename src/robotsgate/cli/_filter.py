@@ -558,9 +558,7 @@ class Captures:
                 responses,
             )
         except ImportError as error:
-            raise click.ClickException(
-                "--responses needs the warc extra: pip install 'robotsgate[cli,warc]'"
-            ) from error
+            raise click.ClickException(str(error)) from error
         try:
             with responses(file, policy=self._settings.policy) as captures:
                 try:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 from importlib import import_module
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -58,18 +58,6 @@ ORIGIN_OF_EACH_CLIENT = re.compile(r"[a-z]+://[0-9a-z._\-\[\]:]+/")
 
 # The tasks that end turns; asyncio itself keeps only weak references to tasks.
 _ends: set[asyncio.Task[None]] = set()
-
-
-@contextmanager
-def needs_extra(name: str) -> Iterator[None]:
-    """Say how to install an integration's extra, `name`, if an import here fails."""
-    try:
-        yield
-    except ImportError as error:
-        raise ImportError(
-            f"robotsgate.integrations.{name.replace('-', '_')} needs the {name} extra:"
-            f" pip install 'robotsgate[{name}]'"
-        ) from error
 
 
 def check_arguments(

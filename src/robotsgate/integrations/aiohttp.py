@@ -5,13 +5,8 @@ Needs the aiohttp extra. Like aiohttp itself, it only works on asyncio.
 
 from __future__ import annotations
 
-from robotsgate.integrations._door import (
-    Client,
-    Door,
-    asked_urls,
-    end_soon,
-    needs_extra,
-)
+from robotsgate.errors import needs_extra
+from robotsgate.integrations._door import Client, Door, asked_urls, end_soon
 
 with needs_extra("aiohttp"):
     import aiohttp

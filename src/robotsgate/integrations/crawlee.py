@@ -20,13 +20,8 @@ private methods of a crawler and its HTTP client are replaced with our own:
 
 from __future__ import annotations
 
-from robotsgate.integrations._door import (
-    Client,
-    Door,
-    end_soon,
-    needs_extra,
-    urls_by_host,
-)
+from robotsgate.errors import needs_extra
+from robotsgate.integrations._door import Client, Door, end_soon, urls_by_host
 
 with needs_extra("crawlee"):
     import crawlee.crawlers

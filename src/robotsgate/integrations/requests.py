@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from robotsgate import InvalidURLError
+from robotsgate.errors import needs_extra
 from robotsgate.integrations._door import (
     BLOCKING,
     Client,
@@ -10,7 +11,6 @@ from robotsgate.integrations._door import (
     Door,
     asked_urls,
     at_once,
-    needs_extra,
 )
 
 with needs_extra("requests"):

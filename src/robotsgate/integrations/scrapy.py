@@ -7,7 +7,8 @@ checker handles caching, redirects and outages.
 
 from __future__ import annotations
 
-from robotsgate.integrations._door import asked_urls, needs_extra
+from robotsgate.errors import needs_extra
+from robotsgate.integrations._door import asked_urls
 
 with needs_extra("scrapy"):
     import scrapy

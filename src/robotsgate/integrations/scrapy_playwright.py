@@ -6,7 +6,7 @@ where a redirect or a script then takes the browser.
 
 from __future__ import annotations
 
-from robotsgate.integrations._door import needs_extra
+from robotsgate.errors import needs_extra
 
 with needs_extra("scrapy-playwright"):
     import scrapy

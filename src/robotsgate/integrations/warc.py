@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from robotsgate import ArchivedResponse, InvalidURLError, Policy, RobotsError
 from robotsgate.archive import Hops
+from robotsgate.errors import needs_extra
 from robotsgate.fetching import Body, CodingError, as_pairs
-from robotsgate.integrations._door import needs_extra
 from robotsgate.urls import split_url
 
 with needs_extra("warc"):

@@ -73,7 +73,5 @@ def _redis_store(url: str, *, required: bool) -> ListableStore:
     try:
         from robotsgate.stores.redis import RedisStore  # noqa: PLC0415
     except ImportError as error:
-        raise StoreError(
-            "a Redis store needs the redis extra: pip install 'robotsgate[redis]'"
-        ) from error
+        raise StoreError(str(error)) from error
     return RedisStore(url, required=required)

@@ -18,16 +18,18 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
-from redis.asyncio import Redis, RedisCluster
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 from robotsgate._clock import SystemClock
 from robotsgate._flights import Flights, finish
 from robotsgate._public import set_module
-from robotsgate.errors import StoreError, UnsupportedError
+from robotsgate.errors import StoreError, UnsupportedError, needs_extra
 from robotsgate.stores._base import HOST_PREFIX
+
+with needs_extra("redis"):
+    from redis.asyncio import Redis, RedisCluster
+    from redis.asyncio.retry import Retry
+    from redis.backoff import NoBackoff
+    from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
