@@ -1,6 +1,6 @@
 """Compares robotsgate with its peers, all in one run.
 
-    pip install -e '.[bench]'
+    pip install -e . --group bench
     python -m benchmarks
 
 Without --corpus, the robots.txt files are generated to resemble real ones. The

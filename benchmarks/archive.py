@@ -1,6 +1,6 @@
 """Compares the speed of a `RobotsArchive` with a dictionary of protego's parsers.
 
-    pip install -e '.[bench]'
+    pip install -e . --group bench
     python -m benchmarks.archive --page docs/explanation/how-fast.md
 
 Both start with nothing parsed, in the same process. An extra rule makes each file

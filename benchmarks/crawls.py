@@ -1,6 +1,6 @@
 """Measures how many pages a schedule crawls in virtual time, and at what cost.
 
-    pip install -e '.[bench]'
+    pip install -e . --group bench
     python -m benchmarks.crawls
     python -m benchmarks.crawls --hosts 100000 --urls 1000000 --seconds 300
 
