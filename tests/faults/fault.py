@@ -178,6 +178,7 @@ async def warm_up() -> None:
         url = stage.serve(Reply(body=RULES)).url
         async with RobotsChecker(user_agent="Bot") as checker:
             await checker.check("ExampleBot", f"{url}/private")
+            checker.peek("ExampleBot", "https://bücher.example/")  # loads IDNA's tables
 
 
 def _open_files() -> int:

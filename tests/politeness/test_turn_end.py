@@ -6,6 +6,7 @@ import json
 import urllib.error
 from email.message import Message
 from functools import partial
+from io import BytesIO
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -119,7 +120,8 @@ def of_curl(status: int, url: str = PUBLIC) -> Exception:
 def of_urllib(status: int, url: str = PUBLIC) -> Exception:
     headers = Message()
     headers["Retry-After"] = "7"
-    return urllib.error.HTTPError(url, status, "", headers, None)
+    with urllib.error.HTTPError(url, status, "", headers, BytesIO()) as error:
+        return error
 
 
 def with_attributes(**attributes: object) -> Exception:
