@@ -448,7 +448,7 @@ async def test_crawler_that_cannot_obey_is_refused(
     monkeypatch.delattr(
         runs.CLASSES["BasicCrawler"], "_is_allowed_based_on_robots_txt_file"
     )
-    with pytest.raises(RuntimeError, match=r"crawlee>=1\.11,<1\.12, got"):
+    with pytest.raises(RuntimeError, match=r"crawlee>=1\.10\.3,<1\.12, got"):
         await runs.new_crawl("impit", checker)
 
 

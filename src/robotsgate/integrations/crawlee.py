@@ -411,7 +411,8 @@ def _replace(owner: object, name: str, wrapped: Callable[[Any], Any]) -> None:
     """Replace `owner`'s method `name` with the result of `wrapped`."""
     if not hasattr(owner, name):
         raise RuntimeError(
-            f"expected crawlee>=1.11,<1.12, got a {type(owner).__name__} without {name}"
+            "expected crawlee>=1.10.3,<1.12,"
+            f" got a {type(owner).__name__} without {name}"
         )
     if name in vars(owner):  # otherwise, each request would wait for two turns
         raise ValueError(
