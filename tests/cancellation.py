@@ -29,7 +29,7 @@ class InterruptedAt:
     ) -> None:
         self._work = work
         self._interrupt = interrupt
-        self._remaining = number
+        self.remaining = number
 
     def __await__(self) -> Generator[Any, Any, object]:
         steps = self._work.__await__()
@@ -39,14 +39,21 @@ class InterruptedAt:
                 request = steps.send(answer) if error is None else steps.throw(error)
             except StopIteration as end:
                 return end.value
-            self._remaining -= 1
-            if self._remaining == 0:
+            self.remaining -= 1
+            if self.remaining == 0:
                 self._interrupt()
             answer, error = None, None
             try:
                 answer = yield request
             except BaseException as thrown:  # noqa: BLE001 (passed on to the work)
                 error = thrown
+
+
+async def suspensions(work: Callable[[], Awaitable[object]]) -> int:
+    """Run `work`, and return how often it suspended."""
+    never = InterruptedAt(0, work(), lambda: None)
+    await never
+    return -never.remaining
 
 
 async def cancelled_at(

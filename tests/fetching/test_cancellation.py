@@ -10,7 +10,7 @@ import anyio.to_thread
 import pytest
 
 from robotsgate.fetching._direct import DirectFetcher
-from tests.cancellation import cancelled_at, each_way
+from tests.cancellation import cancelled_at, each_way, suspensions
 from tests.fetching.fetches import PATIENCE_SECONDS, RULES, fetched
 from tests.servers.answers import Raw, Reply, Routes, chunked, redirect
 from tests.servers.loopback import Connection
@@ -25,26 +25,20 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.anyio
 
-# A fetch suspends 2 to 90 times; this many would mean an endless loop.
-MAX_CHECKPOINTS = 1_000
-
 
 async def cancel_everywhere(
     url: str, server: LoopbackServer, way: str, client: DirectFetcher | None = None
 ) -> int:
-    """Cancel a fetch at each of its checkpoints and check that nothing is left over.
+    """Cancel a fetch at each of its suspensions and check that nothing is left over.
 
     Returns:
-        The number of checkpoints.
+        The number of suspensions.
     """
-    for number in range(1, MAX_CHECKPOINTS):
-        was_cancelled = await cancelled_at(
-            number, lambda: fetched(url, client=client), way=way
-        )
+    count = await suspensions(lambda: fetched(url, client=client))
+    for number in range(1, count + 1):
+        await cancelled_at(number, lambda: fetched(url, client=client), way=way)
         assert server.is_left_alone()
-        if not was_cancelled:
-            return number - 1
-    raise AssertionError(f"no end after {MAX_CHECKPOINTS} checkpoints")
+    return count
 
 
 @each_way

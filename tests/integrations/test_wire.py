@@ -9,6 +9,7 @@ import pytest
 
 from tests.integrations.url_forms import url_forms
 from tests.integrations.wire import CLIENTS, tally, tally_scrapy
+from tests.systems import need_own_loop
 
 
 @pytest.mark.parametrize(
@@ -16,6 +17,7 @@ from tests.integrations.wire import CLIENTS, tally, tally_scrapy
 )
 @pytest.mark.parametrize("client", [*CLIENTS, "scrapy"])
 def test_client_sends_only_what_all_readings_allow(client: str, step: int) -> None:
+    need_own_loop()  # uvloop does not resolve names with the function that is patched
     if client == "scrapy":
         result = tally_scrapy(step=step)
     else:

@@ -11,6 +11,7 @@ import pytest
 from robotsgate import SystemClock
 from robotsgate.testing import ManualClock
 from tests.servers.answers import Late, Reply
+from tests.systems import need_own_loop
 from tests.tables import cases
 
 if TYPE_CHECKING:
@@ -234,6 +235,8 @@ THRESHOLDS = pytest.mark.parametrize("threshold", [0, 0.001])
 async def test_clock_jumps_for_a_task_that_awaits_it_but_not_forever(
     threshold: float,
 ) -> None:
+    if threshold:
+        need_own_loop()
     clock = ManualClock(0, autojump_threshold=threshold)
 
     async with anyio.create_task_group() as tasks:
@@ -250,6 +253,8 @@ async def test_clock_jumps_for_a_task_that_awaits_it_but_not_forever(
 async def test_clock_jumps_to_one_task_at_a_time_until_an_event_ends_its_wait(
     threshold: float,
 ) -> None:
+    if threshold:
+        need_own_loop()
     diary, event = Diary(threshold), anyio.Event()
 
     async def wake_and_work() -> None:
@@ -274,6 +279,7 @@ async def test_clock_jumps_to_one_task_at_a_time_until_an_event_ends_its_wait(
 async def test_clock_does_not_jump_if_responses_arrive_within_the_threshold(
     serve: Callable[..., LoopbackServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    need_own_loop()
     server = serve(Late(0.001, Reply(body=b"page")))
     clock, done = ManualClock(0, autojump_threshold=60), anyio.Event()
     real_time = 0
