@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks import __main__ as suite
 from benchmarks import archive
-from benchmarks import filter as filter_
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+suite, filter_ = (
+    pytest.importorskip(f"benchmarks.{name}", reason="Windows has no module resource")
+    for name in ("__main__", "filter")
+)
 
 pytestmark = pytest.mark.slow
 

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.servers.valkey import running_valkey
+from tests.systems import need_posix
 from tests.tables import cases
 
 _FILE = Path(__file__).parent.parent / "examples" / "compose.yaml"
@@ -45,6 +46,7 @@ def test_health_check_accepts_only_pong(
     tmp_path: Path, answer: str, *, is_healthy: bool
 ) -> None:
     """The real client exits with status 0 whatever the server answers."""
+    need_posix()
     kind, command = _SERVICE["healthcheck"]["test"]
     client = tmp_path / "valkey-cli"
     client.write_text(f"#!/bin/sh\necho '{answer}'\n", encoding="utf-8")

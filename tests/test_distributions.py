@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from robotsgate import __version__
+from tests.systems import need_posix
 from tests.tables import cases
 
 ROOT = Path(__file__).parents[1]
@@ -110,6 +111,7 @@ def test_description_links_to_the_repository_only_if_its_address_is_set(
 def test_release_requires_a_matching_tag_a_date_and_an_address(
     tag: str, date: str, address: str, *, is_released: bool, checkout: Path
 ) -> None:
+    need_posix()
     workflow = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
     (script,) = re.findall(r"an address\n +run: \|\n((?: {10}.+\n)+)", workflow)
     replace_line(checkout / "pyproject.toml", "address = ", f'address = "{address}"')

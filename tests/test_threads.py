@@ -12,6 +12,7 @@ import pytest
 
 from robotsgate._flights import DaemonThreads
 from tests.fetching.fetches import PATIENCE_SECONDS
+from tests.systems import need_posix
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -216,9 +217,9 @@ sys.exit(anyio.run(result_of, lambda: "done", 10, backend=sys.argv[1]) != "done"
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
 def test_child_process_has_its_own_threads(backend: str) -> None:
     """In its parent, all threads are occupied."""
+    need_posix()
     command = [sys.executable, "-c", FORKS, backend]
 
     process = subprocess.run(  # noqa: S603 (this very interpreter)

@@ -6,7 +6,6 @@ import io
 import json
 import logging
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -22,6 +21,7 @@ import pytest
 
 from robotsgate.cli._program import run
 from tests.servers.loopback import LoopbackServer
+from tests.systems import need_linux, need_posix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -70,6 +70,7 @@ def program(
 
 def run_in_shell(command: str) -> Result:
     """Run a shell command in which "robotsgate" is the installed program."""
+    need_posix()
     line = command.replace("robotsgate", f"{EXECUTABLE}")
     completed = subprocess.run(  # noqa: S603 (our own program)
         ["/bin/sh", "-c", line],
@@ -85,6 +86,7 @@ def run_in_shell(command: str) -> Result:
 
 def peak_kib(*arguments: object, stdin: Path, stdout: Path) -> int:
     """The program's peak memory, with files for its streams."""
+    need_linux()
     program = (
         f"from robotsgate.cli._program import run; run({[*map(str, arguments)]});"
         "import sys; sys.stderr.write(open('/proc/self/status').read())"
@@ -110,6 +112,7 @@ def peak_kib(*arguments: object, stdin: Path, stdout: Path) -> int:
 @contextmanager
 def running(*arguments: object, **options: Any) -> Iterator[subprocess.Popen[bytes]]:  # noqa: ANN401 (Popen's)
     """Run the installed program, with pipes for its streams."""
+    need_posix()
     # A shell's background jobs ignore Ctrl-C, and so would processes they start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
@@ -130,10 +133,11 @@ def run_on_terminal(
     on_stderr: bool = False,
 ) -> bytes:
     """Run the installed program on an 80-column terminal, and return its output."""
+    need_posix()
     unset = {"NO_COLOR", "TERM", "FORCE_COLOR"}
     environment = {name: os.environ[name] for name in os.environ.keys() - unset}
     environment |= {"TERM": "xterm-256color", "COLUMNS": "80", **variables}
-    parent, terminal = pty.openpty()
+    parent, terminal = os.openpty()
     with (
         open(stdin or os.devnull, "rb") as source,  # noqa: PTH123 (may be a string)
         subprocess.Popen(  # noqa: S603 (our own program)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import signal
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ import pytest
 from tests.cli.conftest import peak_kib, run_in_shell, run_on_terminal, running
 from tests.servers.answers import Crowd, Raw, Reply
 from tests.servers.loopback import Connection, dead_port
+from tests.systems import need_posix
 from tests.tables import cases
 
 if TYPE_CHECKING:
@@ -234,15 +234,15 @@ def _ignore_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-@cases("number prepare", {
-    "SIGTERM": (signal.SIGTERM, None),
-    "SIGHUP": (signal.SIGHUP, _end_on_hangup),
-    "SIGTERM to a background job": (signal.SIGTERM, _ignore_ctrl_c),
+@cases("name prepare", {
+    "SIGTERM": ("SIGTERM", None),
+    "SIGHUP": ("SIGHUP", _end_on_hangup),
+    "SIGTERM to a background job": ("SIGTERM", _ignore_ctrl_c),
 })  # fmt: skip
 def test_terminating_signal_leaves_no_folder_behind(
     serve: Serve,
     tmp_path: Path,
-    number: signal.Signals,
+    name: str,
     prepare: Callable[[], None] | None,
 ) -> None:
     url = serve(Reply(body=_BODY)).url
@@ -252,12 +252,12 @@ def test_terminating_signal_leaves_no_folder_behind(
         process.stdin.flush()
         process.stdout.readline()
         had_folder = any(tmp_path.iterdir())
-        process.send_signal(number)
+        process.send_signal(signal.Signals[name])
         _, stderr = process.communicate(timeout=30)
 
     assert had_folder
     assert not any(tmp_path.iterdir())
-    assert process.returncode == 128 + number
+    assert process.returncode == 128 + signal.Signals[name]
     assert stderr.decode().startswith("1 URLs, 1 allowed, ")
 
 
@@ -288,7 +288,8 @@ def test_terminal_output_has_no_raw_escapes_and_no_progress(
 
 def test_closing_the_terminal_changes_no_answer(serve: Serve) -> None:
     line = f"{serve(Reply(body=_BODY)).url}/\n".encode()
-    parent, terminal = pty.openpty()
+    need_posix()
+    parent, terminal = os.openpty()
     with running("filter", "-a", "a", stderr=terminal) as process:
         os.close(terminal)
         process.stdin.write(line)

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 import robotsgate
+from tests.systems import need_posix
 from tests.tables import cases
 
 _ROOT = Path(__file__).parents[2]
@@ -33,6 +34,7 @@ _PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 def _run(script: str, folder: Path, **variables: str) -> tuple[int, str]:
     """Run a shell script as GitHub does; the exit code and the output."""
+    need_posix()
     options = ("--noprofile", "--norc", "-eo", "pipefail", "-c", script)
     process = subprocess.run(  # noqa: S603 (our own script)
         ["bash", *options],  # noqa: S607 (as GitHub does)

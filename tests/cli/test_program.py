@@ -22,6 +22,7 @@ from robotsgate.cli._shell import tell_json
 from tests.cli.conftest import run_in_shell, run_on_terminal, running
 from tests.servers.answers import Reply
 from tests.servers.loopback import dead_port
+from tests.systems import need_linux
 from tests.tables import cases
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def test_ctrl_c_ends_it_while_it_waits_for_stdin() -> None:
 @pytest.mark.parametrize("command", ["show", "lint", "diff"])
 def test_ctrl_c_ends_it_while_it_reads_a_file_from_stdin(command: str) -> None:
     """An event loop used to swallow the first Ctrl-C, and the program kept reading."""
+    need_linux()
     files = ["-", "-"] if command == "diff" else ["-"]
     with running(command, *files) as process:
         # More than fits in a pipe, so the program must be reading.

@@ -18,6 +18,7 @@ import tester_page
 from selenium.webdriver.common.by import By
 
 from tests.cli.test_tester_page import answers, chromium, wait_for
+from tests.systems import need_posix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,6 +149,7 @@ def test_page_is_left_out_without_npm(
 def test_failed_download_is_a_warning_of_sphinx(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    need_posix()
     npm = tmp_path / "npm"
     npm.write_text("#!/bin/sh\nexit 1\n")
     npm.chmod(0o755)

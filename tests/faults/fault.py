@@ -18,6 +18,7 @@ from robotsgate.fetching._direct import DirectFetcher
 from tests.faults.certificates import trusting
 from tests.faults.stage import Stage
 from tests.servers.answers import Reply
+from tests.systems import need_posix
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,6 +131,7 @@ async def observe(fault: Fault) -> Observation:
 
     Measures memory, so run `warm_up` first, and only one at a time per process.
     """
+    need_posix()
     with Stage() as stage:
         url = fault.arrange(stage)
         client = None

