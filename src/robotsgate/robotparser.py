@@ -47,14 +47,16 @@ class RobotFileParser:
         """Set the URL of the robots.txt, and the User-Agent header for `read`."""
         self._user_agent = user_agent or f"robotsgate/{__version__}"
         self.last_checked: float = 0
-        self.disallow_all = self.allow_all = False
+        self.disallow_all: bool = False
+        self.allow_all: bool = False
         self._replace(b"")
         self.set_url(url)
 
     def set_url(self, url: str) -> None:
         """Set the URL of the robots.txt."""
         self.url: str = url
-        self.host, self.path = urlsplit(url)[1:3]
+        self.host: str = urlsplit(url).netloc
+        self.path: str = urlsplit(url).path
 
     def read(self) -> None:
         """Fetch exactly `url`; the response replaces everything known before.
@@ -104,9 +106,7 @@ class RobotFileParser:
     def request_rate(self, useragent: str) -> RequestRate | None:
         """The request rate, with the seconds rounded up, or `None`."""
         rate = self._robots_txt.request_rate(crawler_or_any(useragent))
-        if rate is None:
-            return None
-        return RequestRate(rate.requests, math.ceil(rate.seconds))
+        return rate and RequestRate(rate.requests, math.ceil(rate.seconds))
 
     def site_maps(self) -> list[str] | None:
         """`sitemaps`, or `None` if there are none."""

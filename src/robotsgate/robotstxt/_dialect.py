@@ -79,10 +79,10 @@ class Grammar:
     implied: str | None = ROBOTS_TXT_PATH
     """See `RuleSet.implied`."""
 
-    agent_line = re.compile(r"\n[ \t]*+user-agent[ \t]*+:([^\n]*)")
+    agent_line: re.Pattern[str] = re.compile(r"\n[ \t]*+user-agent[ \t]*+:([^\n]*)")
     """A user-agent line in lower-case text and the LF before it; 1 is its value."""
 
-    rule_line = re.compile(r"\n[ \t]*+(?:dis)?allow[ \t]*+:")
+    rule_line: re.Pattern[str] = re.compile(r"\n[ \t]*+(?:dis)?allow[ \t]*+:")
     """The start of a rule in lower-case text, and the LF before it."""
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
@@ -217,8 +217,8 @@ class _Google(Grammar):
 
     white_space = " \t\x0b\x0c"
     implied: str | None = None
-    agent_line = _google_line(LineKind.USER_AGENT)
-    rule_line = _google_line(LineKind.ALLOW, LineKind.DISALLOW)
+    agent_line: re.Pattern[str] = _google_line(LineKind.USER_AGENT)
+    rule_line: re.Pattern[str] = _google_line(LineKind.ALLOW, LineKind.DISALLOW)
 
     def without_byte_order_mark(self, body: bytes) -> bytes:
         """`body` without its byte order mark, even if the mark is incomplete."""
