@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
+from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
@@ -106,7 +106,7 @@ class RobotFileParser:
     def request_rate(self, useragent: str) -> RequestRate | None:
         """The request rate, with the seconds rounded up, or `None`."""
         rate = self._robots_txt.request_rate(crawler_or_any(useragent))
-        return rate and RequestRate(rate.requests, math.ceil(rate.seconds))
+        return None if rate is None else RequestRate(rate.requests, ceil(rate.seconds))
 
     def site_maps(self) -> list[str] | None:
         """`sitemaps`, or `None` if there are none."""
