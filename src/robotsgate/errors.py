@@ -13,7 +13,7 @@ RobotsError
 
 A dead host, a malformed robots.txt or a refused connection leads to a `Verdict`, not to
 an exception.
-This module is below all others, so two of the exceptions are defined elsewhere.
+Two of the exceptions are defined elsewhere, in layers above this one.
 """
 
 from __future__ import annotations

@@ -89,12 +89,12 @@ class Standing:
         `new_body` is the entry's body if it has just been fetched, so that the first
         lookup does not have to decompress it.
         """
-        standing = in_force(entry, now=now, policy=policy)
+        decision = in_force(entry, now=now, policy=policy)
         self.entry: Entry = entry
-        self.effect: Effect = standing.effect
-        self.refusal: str = (standing.reason or Reason.DISALLOWED_BY_RULE).value
+        self.effect: Effect = decision.effect
+        self.refusal: str = (decision.reason or Reason.DISALLOWED_BY_RULE).value
         self.usable_from: float = now
-        self.usable_until: float = standing.until
+        self.usable_until: float = decision.until
         self.agents: tuple[AgentName, ...] = ()
         self.weight: int = len(entry.packed or b"")
         self.is_used: bool = False

@@ -41,8 +41,8 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _URL = str | URLLike
 
-# With an SQLite store, one lookup of this many origins is a hundred times as fast as
-# separate lookups.
+# With an SQLite store, looking up this many origins at once takes a third of the time
+# of concurrent lookups, and a twentieth of that of separate ones.
 _LOADED_AT_ONCE = 100
 
 _NO_QUESTION = (InvalidURLError, UnsupportedError)
@@ -213,7 +213,7 @@ class Lookups:
     async def refusal(
         self, agent: str | Sequence[str], url: _URL, *, answer: bool | None
     ) -> Verdict | None:
-        """The verdict if `url` is disallowed, given the `answer` from `at_once`."""
+        """The verdict if `url` is disallowed, given the `answer` in memory, if any."""
         if answer:
             return None
         question = Question.of(agent, url, self.grammar)
@@ -296,7 +296,7 @@ class Lookups:
         for url in urls:
             try:
                 origin = Origin.from_url(url)
-                self.renewals.check_usable(origin)
+                self.renewals.check_scheme(origin)
             except _NO_QUESTION:
                 if not is_url_like(url):
                     raise
@@ -314,7 +314,7 @@ class Lookups:
         """The result, or the URL's origin if there is no quick result in memory."""
         try:
             question = Question.of(agent, url, self.grammar)
-            self.renewals.check_usable(question.origin)
+            self.renewals.check_scheme(question.origin)
         except _NO_QUESTION:
             if not is_url_like(url):
                 raise

@@ -70,8 +70,8 @@ _PAUSE_FACTOR = 1.5
 # has not expired by then, this process fetches without a lease.
 _LONGEST_WAIT_IN_LEASES = 2
 
-# `OwnAttempts` remembers more origins than memory holds, where live origins evict dead
-# ones.
+# `OwnAttempts` remembers this many times as many origins as memory holds, because dead
+# origins are evicted from memory first.
 _PER_ORIGIN_IN_MEMORY = 10
 
 _FIRST_PAUSE_SECONDS = 5.0
@@ -200,8 +200,8 @@ class Renewals:
         self._places = anyio.Semaphore(max_concurrent_fetches, fast_acquire=True)
         self._loading = anyio.Lock()
 
-    def check_usable(self, origin: Origin) -> None:
-        """Raise if `origin` cannot be fetched."""
+    def check_scheme(self, origin: Origin) -> None:
+        """Raise if the caller's client cannot fetch from `origin`."""
         if origin.key not in self.live.overrides:
             self._fetcher.check_scheme(origin)
 
@@ -273,7 +273,7 @@ class Renewals:
 
         Joins a fetch that is already running.
         """
-        self.check_usable(origin)
+        self.check_scheme(origin)
         if origin.key in self.live.overrides:
             return
         work = partial(self._renew, origin, is_forced=True)
@@ -357,7 +357,7 @@ class Renewals:
             known, standing = await look_up(now)
             if standing is not None:
                 return Renewal(standing, is_fetched=False)
-            # Taking turns at a dead origin would take too long.
+            # Each attempt at a dead origin takes seconds, so all may try at once.
             if self._only_others_failed(known, now):
                 async with self._places:
                     return await fetch(known)

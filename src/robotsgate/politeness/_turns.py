@@ -317,7 +317,8 @@ class Turns:
                 self.under_way.setdefault(claim.host, []).append(claim)
                 # The second result is used even if it goes stale during the wait,
                 # because the delay may be longer than the freshness lifetime.
-                is_final = is_second or claim.event is None  # which did not wait
+                has_waited = claim.event is not None
+                is_final = is_second or not has_waited
                 if is_final or self.permissions.are_in_force(origin, rules):
                     return
                 await self.end(claim, UNUSED)  # but it keeps its place in the queue
