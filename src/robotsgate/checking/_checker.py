@@ -101,8 +101,9 @@ class RobotsChecker:
                 Signature-Input (RFC 9421). It is called with "GET", the URL and the
                 checker's headers (without Host), again for each redirect. It must not
                 block, and cannot add credentials, conditions, or headers about the
-                connection or content. An exception that it raises reaches the callers
-                that are waiting for the fetch, and nothing is cached.
+                connection or content; return `{}` for URLs that need no signature. An
+                exception that it raises reaches the callers that are waiting for the
+                fetch; nothing is cached, so the next call sends the requests again.
             store: where to cache entries; by default, in the checker's own memory.
                 Either a store, which you close yourself, or the URL of a store that the
                 checker opens and closes, such as "sqlite:///robots.db" or

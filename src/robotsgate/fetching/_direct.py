@@ -6,9 +6,14 @@ them, so nobody can change the address between the check and the connection (DNS
 rebinding). The socket is non-blocking. A usual response is read by `plain_response`,
 and anything unusual by h11, from the same bytes.
 
-Each wait for bytes has its own deadline, because cancel scopes are slow; only dialling
-has a scope. After a deadline, `receive` still tries to read, because bytes may have
-arrived while the event loop was busy.
+A GET is one method after another in `Exchange`:
+
+    dial ──► shake hands (https) ──► send ──► read … ──► the response
+      │          └─ each wait for bytes has a timer, because cancel scopes are slow
+      └─ in a cancel scope
+
+After a deadline, `receive` reads once more, because bytes may have arrived while the
+event loop was busy.
 """
 
 from __future__ import annotations
@@ -195,7 +200,7 @@ async def is_readable(connection: socket.socket, deadline: float) -> bool:
     number = connection.fileno()  # asyncio would describe a socket, which is slow
     loop.add_reader(number, end)
     try:
-        return await ended
+        return await ended and loop.time() < deadline
     finally:
         loop.remove_reader(number)
         timer.cancel()
@@ -206,30 +211,36 @@ class SocketStream:
 
     Attributes:
         bytes_left: how many more bytes may be received.
-        deadline: of the next waits, by the event loop's clock.
     """
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
         self.bytes_left = math.inf
-        self.deadline = math.inf
+        self.wait_until(math.inf)
+
+    def wait_until(self, deadline: float) -> None:
+        """Set the deadline of the next waits, by the event loop's clock."""
+        self._deadline = deadline
+        self._is_late = False
 
     async def receive(self) -> bytes:
-        """Receive the next bytes, letting other tasks run first."""
-        while True:
-            is_late = not await is_readable(self._socket, self.deadline)
+        """Receive the next bytes, letting other tasks run first.
+
+        After a deadline, the bytes that have arrived are received once.
+        """
+        while not self._is_late:
+            self._is_late = not await is_readable(self._socket, self._deadline)
             try:
                 data = self._socket.recv(_MOST_BYTES_AT_ONCE)
-            except BlockingIOError:
-                if is_late:
-                    raise TimeoutError from None
-                continue  # a spurious wakeup
+            except BlockingIOError:  # a spurious wakeup, or none
+                continue
             if not data:
                 raise anyio.EndOfStream
             self.bytes_left -= len(data)
             if self.bytes_left < 0:
                 raise h11.RemoteProtocolError(_TOO_MANY_BYTES)
             return data
+        raise TimeoutError
 
     async def send(self, data: bytes) -> None:
         left = memoryview(data)
@@ -237,7 +248,7 @@ class SocketStream:
             try:
                 left = left[self._socket.send(left) :]
             except BlockingIOError:
-                with anyio.fail_after(self.deadline - anyio.current_time()):
+                with anyio.fail_after(self._deadline - anyio.current_time()):
                     await anyio.wait_writable(self._socket)
 
     def close(self) -> None:
@@ -257,7 +268,10 @@ class TLSStream:
         )
 
     async def shake_hands(self) -> None:
-        await self._result_of(self._tls.do_handshake)
+        try:
+            await self._result_of(self._tls.do_handshake)
+        except anyio.EndOfStream:
+            raise ConnectionError("the TLS handshake was cut off") from None
         # `send` sends the last message along with its own data.
 
     async def receive(self) -> bytes:
@@ -455,14 +469,14 @@ class Exchange:
         with anyio.CancelScope(deadline=deadline):
             permitted = self._fetch.guard.permit(host, await addresses)
             connection = await connect_to_any(permitted, port, self._connect)
-            connection.deadline = deadline
+            connection.wait_until(deadline)
             return connection
         raise TimeoutError
 
     async def _shake_hands(self, connection: SocketStream) -> Stream:
         if self._ssl_context is None:
             return connection
-        connection.deadline = self._deadline(self._fetch.policy.connect_timeout)
+        connection.wait_until(self._deadline(self._fetch.policy.connect_timeout))
         connection.bytes_left = _MOST_BYTES_OF_TLS
         self._ssl_context.set_alpn_protocols(["http/1.1"])
         stream = TLSStream(connection, self._ssl_context, self._fetch.dialled_host)
@@ -479,7 +493,7 @@ class Exchange:
             await stream.send(f"GET {self._target} HTTP/1.1\r\n{fields}\r\n".encode())
 
     async def _read(self, connection: SocketStream, stream: Stream) -> None:
-        connection.deadline = self._deadline(self._fetch.policy.read_timeout)
+        connection.wait_until(self._deadline(self._fetch.policy.read_timeout))
         data = b""
         with suppress(anyio.EndOfStream):
             data = await stream.receive()

@@ -61,8 +61,8 @@ _THREADS_PER_FETCH = 4
 
 # What `sign` must not add, besides Content-…: the connection's (RFC 9110 §7.6.1).
 _NOT_ADDED = frozenset({
-    *NEVER_SENT, "connection", "host", "keep-alive", "proxy-connection", "te",
-    "transfer-encoding", "upgrade",
+    *NEVER_SENT, "connection", "expect", "host", "keep-alive", "proxy-connection", "te",
+    "trailer", "transfer-encoding", "upgrade",
 })  # fmt: skip
 _TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 
