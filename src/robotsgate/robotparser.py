@@ -14,14 +14,14 @@ from robotsgate.errors import InvalidURLError
 from robotsgate.fetching._robots_fetch import fetch_blocking
 from robotsgate.robotstxt._product_token import crawler_or_any
 from robotsgate.robotstxt._robots_txt import RobotsTxt
+from robotsgate.urls._url import C0_AND_SPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = ["RequestRate", "RobotFileParser"]
 
-# 401, 403 and too many redirects allow nothing, as in the standard library. RFC 9309
-# §2.3.1.2 and §2.3.1.3 permit that, and a changed import must not open a site.
+# 401, 403 and too many redirects allow nothing: a changed import must not open a site.
 _POLICY = Policy.strict()
 
 
@@ -85,13 +85,13 @@ class RobotFileParser:
     def can_fetch(self, useragent: str, url: str) -> bool:
         """Whether `useragent`, which may be any text, may fetch a URL, path or //host.
 
-        `False` before the first file, and for other URLs, such as mailto: URLs.
+        `False` before the first file, and for mailto: URLs and such unless `allow_all`.
         """
         if self.disallow_all or not (self.allow_all or self.last_checked):
             return False
-        if url.startswith("//"):
-            url = f"http:{url}"
-        elif ":" not in url:
+        url = url.strip(C0_AND_SPACE)
+        url = f"http:{url}" if url.startswith("//") else url
+        if ":" not in url.partition("/")[0].partition("?")[0]:
             url = f"/{url.removeprefix('/')}"
         with suppress(InvalidURLError):
             rules = self._robots_txt
