@@ -76,7 +76,7 @@ _LONGEST_PIECE = 64
 _MANY_PLACES = 300
 
 # An index takes up to 2 KB per character. No server accepts longer URLs.
-_LONGEST_INDEXED = 16_384
+_LONGEST_INDEXED = 32_768
 
 # In a text of less than 30,000 characters, a search by CPython may take time
 # proportional to the product of both lengths; in longer texts, to their sum
@@ -524,8 +524,7 @@ class IndexedTarget:
         if len(firsts) > len(lasts):
             firsts = [start - final for start in lasts if start >= final]
         starts = [start for start in firsts if self._target.startswith(part, start)]
-        if starts:
-            self._starts[part] = starts
+        self._starts[part] = starts
         return starts
 
     def _index(self, length: int) -> None:
