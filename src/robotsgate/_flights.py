@@ -102,13 +102,14 @@ class Flight(Generic[_Result]):
             self.callers -= 1
         return self._outcome()
 
-    async def interim_or_end(self) -> object:
-        """Wait for `interim`, and return it; `None` if the work ends without one."""
+    async def next_interim(self) -> object:
+        """Wait for `interim`; `None` if it is there already, or the work ends first."""
+        if self.interim is not None or self.over_event.is_set():
+            return None
+        self.interim_event = self.interim_event or anyio.Event()
         self.callers += 1
         try:
-            if self.interim is None and not self.over_event.is_set():
-                self.interim_event = self.interim_event or anyio.Event()
-                await self.interim_event.wait()
+            await self.interim_event.wait()
         finally:
             self.callers -= 1
         return self.interim

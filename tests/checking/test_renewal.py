@@ -546,6 +546,24 @@ async def test_entry_from_another_process_is_used_at_the_fetch_limit() -> None:
     assert (answers, under_way, requests) == ([False], 1, [])
 
 
+async def test_forgetting_while_another_process_fetches_needs_no_fetch_of_its_own() -> (
+    None
+):
+    clock, store, site = ManualClock(), LeaseStore(), site_of()
+    store.owners[ORIGIN] = "another"
+    checker = fleet_checker(site, store, clock)
+    answers: list[bool] = []
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(add_answer, answers, checker, PRIVATE)
+        await clock.pass_time(1)
+        await checker.forget(ORIGIN)
+        await stored_by_another(store, clock, site_of())
+        await clock.pass_time(1)
+
+    assert (answers, site.requests) == ([False], [])
+
+
 async def test_lease_is_released_if_the_fetch_raises() -> None:
     store, client = LeaseStore(), httpx.AsyncClient(transport=site_of())
     await client.aclose()
@@ -576,7 +594,7 @@ async def test_end_of_a_fetch_that_never_starts_is_signalled() -> None:
 
     flight = checker._renewals.begin(origin)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(flight.interim_or_end)
+        tasks.start_soon(flight.next_interim)
         await checker.aclose()
 
-    assert await flight.interim_or_end() is None
+    assert await flight.next_interim() is None

@@ -764,6 +764,23 @@ async def test_turn_of_a_fetch_ends_before_a_slow_store_saves_the_result() -> No
     assert len(crawl.starts) == 1
 
 
+async def test_turn_that_begins_after_a_fetch_is_given_back() -> None:
+    """Its host has not responded since, so the turn is unused."""
+    store = GatedStore("update")
+    crawl = Crawl(store=store)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(crawl.checker.can_fetch, AGENT, PUBLIC)
+        while not store.waiting:
+            await anyio.lowlevel.checkpoint()
+        tasks.start_soon(crawl.visit)
+        await let_others_run()
+        store.gate.set()
+        await let_others_run()
+
+    assert crawl.times == [0]
+
+
 # --- hosts and their delays ---------------------------------------------------------
 
 

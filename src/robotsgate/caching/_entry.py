@@ -235,15 +235,17 @@ def key_of(origin: str, terms: str) -> str:
 def usable(entry: Entry | None, *, now: float, policy: Policy) -> Entry | None:
     """The part of `entry` that is valid by our clock; `None` if no part is.
 
-    An outage dated far ahead of our clock is not, and nothing is after `keep_until`.
+    Nothing is valid after `keep_until`.
     """
-    if entry is None:
-        return None
-    if entry.outage is not None and entry.outage.last_attempt_at > now + LARGEST_SKEW:
-        if entry.answer is None:
-            return None
-        entry = replace(entry, outage=None)
-    return entry if now < keep_until(entry, policy) else None
+    entry = None if entry is None else by_our_clock(entry, now)
+    return None if entry is None or now >= keep_until(entry, policy) else entry
+
+
+def by_our_clock(entry: Entry, now: float) -> Entry | None:
+    """`entry`, minus its outage if the outage is dated far ahead of our clock."""
+    if entry.outage is None or entry.outage.last_attempt_at <= now + LARGEST_SKEW:
+        return entry
+    return None if entry.answer is None else replace(entry, outage=None)
 
 
 def limit(answer: Answer | None, policy: Policy) -> float:

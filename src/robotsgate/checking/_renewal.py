@@ -38,6 +38,7 @@ from robotsgate._flights import FairLoop, Flights
 from robotsgate.caching._entry import (
     LARGEST_SKEW,
     BackOff,
+    by_our_clock,
     current_until_for,
     entry_after,
     entry_meanwhile,
@@ -228,9 +229,7 @@ class Renewals:
         """
         self.flights.check_open()
         self.flights.check_loop()
-        key, now = origin.key, self.clock.now()
-        times_forgotten = self._own.times_forgotten(key)
-        _, standing = await self._look_up(key, now, times_forgotten=times_forgotten)
+        _, standing = await self._look_up(origin.key, self.clock.now())
         self.reporter.counts["store_hits"] += standing is not None
         return standing
 
@@ -302,9 +301,7 @@ class Renewals:
     async def _renew(self, origin: Origin, *, is_forced: bool = False) -> Renewal:
         key, now = origin.key, self.clock.now()
         times_forgotten = self._own.times_forgotten(key)
-        look_up = partial(
-            self._look_up, key, times_forgotten=times_forgotten, is_forced=is_forced
-        )
+        look_up = partial(self._look_up, key, is_forced=is_forced)
         known, standing = await look_up(now)
         if not is_forced:  # a refresh always fetches
             is_miss = standing is None
@@ -363,21 +360,21 @@ class Renewals:
                     return await fetch(known)
 
     async def _look_up(
-        self, key: str, now: float, *, times_forgotten: int, is_forced: bool = False
+        self, key: str, now: float, *, is_forced: bool = False
     ) -> tuple[Entry | None, Standing | None]:
         """An origin's entry, merged from memory and the store, and its state.
 
         Reads the store even if the origin is in memory, because another process that
         shares the store may have fetched it in the meantime. There is no entry if the
-        origin has been forgotten since `times_forgotten` was read, and no state if it
-        must be fetched.
+        origin is forgotten during the lookup, and no state if it must be fetched.
         """
+        times_forgotten = self._own.times_forgotten(key)
         known = await self._entries.get(key, now)
         if times_forgotten != self._own.times_forgotten(key):
             return None, None
         in_memory = self.live.by_origin.get(key)
         if in_memory is not None:
-            known = merge(in_memory.entry, known, now=now)
+            known = merge(by_our_clock(in_memory.entry, now), known, now=now)
         return known, None if is_forced else self._admit_current(known, now)
 
     async def _fetch(

@@ -514,8 +514,8 @@ class Permissions:
         try:
             renewal = self._renewals.begin(origin)
             report = UNJUDGED  # in case the wait below is cancelled
-            outcome = cast("Outcome | None", await renewal.interim_or_end())
-            if outcome is None:  # no request was made, or `result` raises
+            outcome = cast("Outcome | None", await renewal.next_interim())
+            if outcome is None:  # no request since our turn began, or `result` raises
                 standing = (await renewal.result()).standing
                 report = UNUSED
                 return standing
