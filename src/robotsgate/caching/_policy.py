@@ -121,7 +121,7 @@ def in_seconds(value: object) -> object:
     """A `timedelta` in seconds; any other value unchanged."""
     # Not `isinstance`, because importing datetime takes a millisecond.
     total = getattr(value, "total_seconds", None)
-    return total() if callable(total) else value
+    return total() if callable(total) and not isinstance(value, type) else value
 
 
 _ALLOWED_OUTCOMES = (
