@@ -564,6 +564,23 @@ async def test_forgetting_while_another_process_fetches_needs_no_fetch_of_its_ow
     assert (answers, site.requests) == ([False], [])
 
 
+async def test_outage_dated_ahead_in_memory_does_not_hide_that_in_the_store() -> None:
+    """After our clock was set back, another process has seen the server fail."""
+    store, site, clock = MemoryStore(), FakeSite(), ManualClock()
+    site.serve(ORIGIN, status=500)
+    checker, other = (checker_of(site, store=store, clock=clock) for _ in range(2))
+
+    clock.advance(DAY)
+    await checker.can_fetch(AGENT, PUBLIC)
+    clock.set(clock.now() - DAY)
+    await store.delete(ORIGIN)
+    await other.can_fetch(AGENT, PUBLIC)
+    site.requests.clear()
+
+    assert not await checker.can_fetch(AGENT, PUBLIC)
+    assert site.requests == []
+
+
 async def test_lease_is_released_if_the_fetch_raises() -> None:
     store, client = LeaseStore(), httpx.AsyncClient(transport=site_of())
     await client.aclose()

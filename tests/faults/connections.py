@@ -144,7 +144,7 @@ HANDSHAKES = (
         _before_http(Connection.hang), policy=Policy(connect_timeout=SHORT_DEADLINE),
         error="ConnectTimeout"),
     unreachable("closes in the middle of the handshake",
-        _before_http(Connection.close), error="Connect"),
+        _before_http(Connection.close), error="cut off"),
     unreachable("ends the handshake with an alert",
         _before_http(_answer_handshake(_ALERT)), error="alert"),
     unreachable("speaks plain HTTP instead of TLS",
