@@ -99,6 +99,9 @@ def test_cached_file_is_printed_unchanged(
         stderr="robotsgate: the store has no entry for http://y\n")),
     "an entry without a file": (["show", "--raw", "http://x/"], Result(code=2,
         stdout="", stderr="robotsgate: the store has no file for http://x\n")),
+    "two forms": (["show", "--raw", "--json", "http://x/"], Result(code=2, stdout="",
+        stderr="robotsgate: expected --raw or --json, got both"
+        " (see robotsgate cache show --help)\n")),
 })  # fmt: skip
 def test_command_prints_about_the_store(
     program: Program, store: str, arguments: list[str], expected: Result

@@ -193,6 +193,16 @@ def test_name_is_checked_in_the_dialect_before_input_is_read(
     assert program("filter", "-a", "Mozilla/5.0", "--dialect", dialect).code == code
 
 
+def test_variable_with_two_agents_is_refused(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROBOTSGATE_AGENT", "a\nb")
+
+    result = program("filter")
+
+    assert (result.code, "expected a single agent, got" in result.stderr) == (2, True)
+
+
 def test_ctrl_c_keeps_the_output_so_far(serve: Serve) -> None:
     quick, slow = serve(Reply(body=_BODY)), serve(Raw(b"", Connection.hang))
     with running("filter", "-a", "a") as process:

@@ -99,6 +99,8 @@ async def show(store: ListableStore, *, as_json: bool, is_raw: bool, url: str) -
 
     With --raw, print the first file in them.
     """
+    if is_raw and as_json:
+        raise click.UsageError("expected --raw or --json, got both")
     origin = str(Origin.from_url(url))
     keys = await _keys_of(store, {origin})
     entries = [(key, await store.get(key) or b"") for key in keys]

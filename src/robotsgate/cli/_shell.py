@@ -370,6 +370,8 @@ Agent = str | tuple[str, ...]
 
 def agent_of(text: str) -> Agent:
     """Parse an agent: commas separate names, except in a User-Agent header."""
+    if "\n" in text:
+        raise click.BadParameter(f"expected a single agent, got {text!r}")
     is_list = "," in text and not {"/", "("}.intersection(text)
     return tuple(map(str.strip, text.split(","))) if is_list else text
 
