@@ -689,15 +689,6 @@ def default_context() -> ssl.SSLContext:
     return ssl.create_default_context(cafile=file)
 
 
-def proxy_variable() -> str | None:
-    """The environment variable that sets a proxy, or `None` if there is none."""
-    for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"):
-        for variable in (name, name.lower()):
-            if os.environ.get(variable):
-                return variable
-    return None
-
-
 def _are_requests_mocked() -> bool:
     for library, name in _MOCKED:
         kind = getattr(sys.modules.get(library), name, None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
 import re
 import sys
 import threading
@@ -25,7 +26,7 @@ from robotsgate.caching._outcome import FailureKind, access_result
 from robotsgate.caching._policy import AddressGuard
 from robotsgate.errors import UnsupportedError
 from robotsgate.fetching._body import decoded_body
-from robotsgate.fetching._direct import DirectFetcher, proxy_variable
+from robotsgate.fetching._direct import DirectFetcher
 from robotsgate.fetching._fetcher import (
     MISTAKES,
     NEVER_SENT,
@@ -104,7 +105,7 @@ class RobotsTxtFetcher:
         self._max_bytes = policy.max_body_bytes + 1
         self._threads = DaemonThreads(_THREADS_PER_FETCH * max_concurrent_fetches)
         setting = getattr(self._sender, "guard_setting", "policy")
-        self._ignored_proxy = proxy_variable() if client is None else None
+        self._ignored_proxy = _proxy_variable() if client is None else None
         if self._ignored_proxy:
             _warn_once(_NO_PROXY % self._ignored_proxy)
         self._blind = ""
@@ -214,7 +215,7 @@ def fetch_blocking(
     async def fetch() -> Outcome:
         import httpx  # noqa: PLC0415 (slow to import)
 
-        proxied = httpx.AsyncClient() if proxy_variable() else nullcontext()
+        proxied = httpx.AsyncClient() if _proxy_variable() else nullcontext()
         async with proxied as client:
             fetcher = RobotsTxtFetcher(
                 client, user_agent=user_agent, policy=policy, max_concurrent_fetches=1
@@ -234,6 +235,15 @@ def fetch_blocking(
     threading.Thread(target=run, name="robotsgate", daemon=True).start()
     outcome = result.result()
     return access_result(outcome, policy, origin=origin.key), outcome.body
+
+
+def _proxy_variable() -> str | None:
+    """The environment variable that sets a proxy, or `None` if there is none."""
+    for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"):
+        for variable in (name, name.lower()):
+            if os.environ.get(variable):
+                return variable
+    return None
 
 
 def _warn_once(message: str) -> None:
