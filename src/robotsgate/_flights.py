@@ -56,7 +56,7 @@ class Flight(Generic[_Result]):
         value: the result; `None` until the work has succeeded.
         error: the exception that the work raised, or `None`.
         callers: the number of callers waiting for the result.
-        interim: what the work has told its callers before its end; `None` so far.
+        interim: what is known before the end of the work; `None` until it is set.
         task: the asyncio task, kept here because asyncio keeps only weak references.
         call_soon: schedules a call on the event loop, from any thread.
     """
@@ -172,8 +172,8 @@ class Flights(Generic[_Result]):
     def __len__(self) -> int:
         return len(self._flights)
 
-    def tell(self, key: Hashable, interim: object) -> None:
-        """Tell those who wait for the running work for `key` something in advance."""
+    def set_interim(self, key: Hashable, interim: object) -> None:
+        """Set the `interim` of the running work for `key`, and wake those waiting."""
         flight = self._flights[key]
         flight.interim = interim
         if flight.interim_event is not None:

@@ -341,8 +341,7 @@ class Lookups:
         """The rules for `agent`; `None` if a large file must be parsed first."""
         rules = self._live.standing_for(standing, agent)
         if rules is None and standing.body_at_once is not None:
-            agent_rules = self._live.robots_txt(standing).rules_for(agent.tokens)
-            rules = self._live.hold(standing, agent, agent_rules)
+            [rules] = self._live.rules_for(standing, [agent])
         return rules
 
     async def _result_of(

@@ -396,7 +396,7 @@ class Renewals:
             is_forgotten = times_forgotten != self._own.times_forgotten(key)
             known = None if is_forgotten else looked_up
             return self._pause(key, known, outcome, now=now, seconds=seconds)
-        self.flights.tell(key, outcome)
+        self.flights.set_interim(key, outcome)
         previous: Entry | None = None
 
         def change(stored: Entry | None) -> Entry:
@@ -436,7 +436,7 @@ class Renewals:
         pause = self._own.begin_pause(key, failure, now)
         standing = self._standing_meanwhile(key, known, pause, now)
         if failure.redirects:  # the first request was sent
-            self.flights.tell(key, failure)
+            self.flights.set_interim(key, failure)
         self.reporter.report_local_failure(
             standing.entry, failure, now=now, seconds=seconds
         )
