@@ -1,7 +1,7 @@
 """Compares the speed of a `RobotsArchive` with a dictionary of protego's parsers.
 
     pip install -e . --group bench
-    python -m benchmarks.archive --page docs/explanation/how-fast.md
+    python -m benchmarks.archive --page docs/explanation/numbers.md
 
 Both start with nothing parsed, in the same process. An extra rule makes each file
 unique, and every answer is checked against `RobotsTxt`.

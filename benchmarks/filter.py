@@ -1,7 +1,7 @@
 """Compares `robotsgate filter` with a loop over protego on the same file.
 
     pip install -e '.[cli]' --group bench
-    python -m benchmarks.filter --page docs/explanation/how-fast.md
+    python -m benchmarks.filter --page docs/explanation/numbers.md
 
 Both run in separate processes, fetch each robots.txt over loopback, and print the same
 lines.

@@ -38,7 +38,10 @@ _PRESETS = ("google_today", "google_2021", "rfc9309", "strict")
 def pages() -> Iterator[tuple[Path, str]]:
     """The pages with tables, and their text with new tables."""
     for name, tables in {
-        "reference/policy.md": {"fields": _policy_rows(), "presets": _preset_rows()},
+        "reference/api/policy.md": {
+            "fields": _policy_rows(),
+            "presets": _preset_rows(),
+        },
         "reference/api/index.md": {
             page.stem: _name_rows(page)
             for page in (_FOLDER / "reference/api").glob("*.md")

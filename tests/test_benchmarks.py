@@ -21,7 +21,7 @@ suite, filter_ = (
 pytestmark = pytest.mark.slow
 
 _ROOT = Path(__file__).parents[1]
-_FIGURES = "docs/explanation/how-fast.md"
+_FIGURES = "docs/explanation/numbers.md"
 _TINY = ["--corpus=CORPUS", "--quick"]
 
 

@@ -138,7 +138,7 @@ def test_ci_runs_on_every_supported_python_version() -> None:
 
 
 def test_lint_in_ci_page_pins_this_version() -> None:
-    page = (ROOT / "docs/how-to/lint-in-ci.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/how-to/check-and-lint.md").read_text(encoding="utf-8")
 
     pins = re.findall(r"(?:rev: |/robotsgate@)(v[\d.]+)", page)
     assert len(pins) >= 2

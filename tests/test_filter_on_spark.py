@@ -26,5 +26,5 @@ def test_page_shows_the_output_of_the_example() -> None:
         text=True,
     ).stdout
 
-    page = (_ROOT / "docs/how-to/filter-a-data-set.md").read_text(encoding="utf-8")
+    page = (_ROOT / "docs/how-to/read-archives.md").read_text(encoding="utf-8")
     assert f"$ python examples/filter_on_spark.py\n{output.rstrip()}\n```" in page

@@ -201,10 +201,10 @@ def test_examples_in_docstring_of_module_pass(module: str) -> None:
     assert not failed
 
 
-@pytest.mark.parametrize("folder", ["explanation/decisions", "how-to", "reference/api"])
-def test_index_lists_every_page_in_its_folder(folder: str) -> None:
+def test_api_index_lists_every_page() -> None:
     index, *others = sorted(
-        (_ROOT / "docs" / folder).glob("*.md"), key=lambda page: page.name != "index.md"
+        (_ROOT / "docs/reference/api").glob("*.md"),
+        key=lambda page: page.name != "index.md",
     )
 
     text = index.read_text(encoding="utf-8")
@@ -218,7 +218,7 @@ def test_generated_tables_match_the_code() -> None:
 
 
 def test_versions_of_clients_are_those_that_are_tested() -> None:
-    table = (_ROOT / "docs/how-to/index.md").read_text(encoding="utf-8")
+    table = (_ROOT / "docs/how-to/clients.md").read_text(encoding="utf-8")
     tested = "".join(
         (_ROOT / name).read_text() for name in ("pyproject.toml", ".ci/run")
     )

@@ -46,7 +46,7 @@ def test_install_commands_use_pypi_only_after_the_first_release() -> None:
         text = "".join(file.read_text(encoding="utf-8") for file in ROOT.glob(page))
         sources = set(re.findall(r"pip install '?(robotsgate|\.)(?!\S* @ git)", text))
         assert sources == {"robotsgate" if is_released else "."}, page
-    index = (DOCS / "how-to/index.md").read_text(encoding="utf-8")
+    index = (DOCS / "how-to/clients.md").read_text(encoding="utf-8")
     assert ("not on PyPI" in index) != is_released
 
 
@@ -60,7 +60,7 @@ def test_claims_about_other_libraries_link_to_their_source() -> None:
 def test_figures_match_the_measurements() -> None:
     average, ratio, cold = re.findall(r"took (\d+\.\d\d)", README)
     (small,) = re.findall(r"of 500 bytes, the factor was (\d+\.\d\d)", README)
-    page = (DOCS / "explanation/how-fast.md").read_text(encoding="utf-8")
+    page = (DOCS / "explanation/numbers.md").read_text(encoding="utf-8")
 
     for table, row in (
         ("questions", rf"await can_fetch \| {average} \| 1.00"),

@@ -17,7 +17,7 @@ from tests.systems import need_posix
 from tests.tables import cases
 
 _ROOT = Path(__file__).parents[2]
-_PAGE = (_ROOT / "docs/how-to/lint-in-ci.md").read_text(encoding="utf-8")
+_PAGE = (_ROOT / "docs/how-to/check-and-lint.md").read_text(encoding="utf-8")
 _HOOKS, _WORKFLOW = map(
     yaml.safe_load, re.findall(r"^```yaml\n(.*?)^```", _PAGE, re.DOTALL | re.MULTILINE)
 )

@@ -50,7 +50,7 @@ ZIPPED_RULES = gzip.compress(RULES)
 GZIP = b"Content-Encoding: gzip\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
 
-_PAGE = Path(__file__).parents[2] / "docs/how-to/read-warc-files.md"
+_PAGE = Path(__file__).parents[2] / "docs/how-to/read-archives.md"
 
 
 class Pipe(io.BytesIO):
@@ -478,7 +478,8 @@ def test_code_in_the_guide_reads_several_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = _PAGE.read_text(encoding="utf-8")
-    code = page.partition("```python\n")[2].partition("```")[0]
+    section = page.partition("\n## Read robots.txt from WARC files\n")[2]
+    code = section.partition("```python\n")[2].partition("```")[0]
     monkeypatch.chdir(tmp_path)
     Path("robots-1.warc.gz").write_bytes(zipped(robots(A)))
     Path("robots-2.warc.gz").write_bytes(zipped(robots("https://example.com")))
