@@ -97,6 +97,7 @@ def setup(app: Sphinx) -> None:
     """Change how Sphinx shows types and constructors."""
     # Before and after napoleon, which writes the attributes.
     app.connect("autodoc-process-docstring", add_types_of_attributes, priority=400)
+    app.connect("autodoc-process-docstring", put_heading_above_constructor)
     app.connect("autodoc-process-docstring", show_type_after_name, priority=600)
     app.connect("autodoc-process-signature", hide_constructor)
     app.connect("doctree-read", link_public_names)
@@ -115,6 +116,15 @@ def add_types_of_attributes(
             for (owner, attribute), type_ in module.annotations.items():
                 if owner == base.__qualname__:
                     value.__annotations__.setdefault(attribute, type_)
+
+
+def put_heading_above_constructor(
+    _app: Sphinx, kind: str, _name: str, value: type, _options: object, lines: list[str]
+) -> None:
+    """Separate the docstring of `__init__` from that of the class, shown above it."""
+    docstring = value.__init__.__doc__ if kind == "class" else None
+    if docstring and lines and lines[0] == docstring.partition("\n")[0]:
+        lines[:0] = [".. rubric:: Constructor", ""]
 
 
 def show_type_after_name(
