@@ -17,7 +17,7 @@ import anyio
 import httpx
 from example_site import serving
 
-from robotsgate import PolitenessGate, RobotsChecker, SharedLedger
+from robotsgate import DisallowedError, PolitenessGate, RobotsChecker, SharedLedger
 
 NAMES = ("first", "second")
 PATHS = ("/shoes", "/hats", "/basket")
@@ -51,11 +51,13 @@ async def crawl(redis: str, site: str, name: str) -> None:
         PolitenessGate(checker, "ExampleBot", ledger=ledger) as gate,
     ):
         for path in PATHS:
-            if await checker.can_fetch("ExampleBot", site + path):
+            try:
                 async with gate.turn(site + path) as turn:
                     print(f"the {name} process gets {path}", flush=True)
                     page = await client.get(site + path)
                     turn.report(page)
+            except DisallowedError as error:
+                print(f"the {name} process skips {path}: {error.verdict.reason.value}")
         print(f"robots.txt fetches of the {name} process: {checker.stats.fetches}")
 
 
