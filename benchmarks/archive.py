@@ -58,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for name, each in seconds.items()
     }
     memory = {name: _memory_per_origin(make, bodies) for name, make in makers.items()}
+    run = about("robotsgate", "protego")
+    run |= {"files": kind, "turns": f"the best of {options.repeats}"}
     table = Table(
         name="archive",
         columns=(
@@ -68,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         notes=(
             f"{len(grouped):,} URLs of {options.origins:,} origins, one core.",
             f"Pickled, the archive without its bodies has {_pickled()} bytes.",
+            f"{run['date']}, {run['Python']}; {run['packages']}; files: {kind}.",
         ),
     )
     bars = [
@@ -90,8 +93,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             is_ceiling=False,
         )
     )
-    run = about("robotsgate", "protego")
-    run |= {"files": kind, "turns": f"the best of {options.repeats}"}
     publish([table, *bars], run, page=options.page, prefix="archive ")
 
 

@@ -66,6 +66,12 @@ _KINDS = {  # all of a URL but the port, and the framing of responses
     "https": ("https://localhost", "plain"),
 }
 
+_NOTES = (
+    "Processor time per lookup: connect, GET, parse, match.",
+    "By name and https: localhost, with the system's resolver.",
+    "The server is another process; the time includes a new client or checker.",
+)
+
 
 def measure(work: Workload) -> list[Table | Bar]:
     """Look up all origins on each loop, with a new checker or client each time."""
@@ -75,7 +81,8 @@ def measure(work: Workload) -> list[Table | Bar]:
 
 def _measure(work: Workload, loop: str) -> Iterator[Table | Bar]:
     count = _ORIGINS_WHEN_QUICK if work.is_quick else _ORIGINS
-    best, rows = {}, []
+    best = {}
+    rows: dict[str, list[list[str | float]]] = {"": [], ", one at a time": []}
     for name, kind in _KINDS.items():
         for size, bar in _MOST_TIMES_OF_AIOHTTP.items():
             with loopback_origins(count, size, *kind) as origins:
@@ -87,31 +94,22 @@ def _measure(work: Workload, loop: str) -> Iterator[Table | Bar]:
                 best = anyio.run(run, **_LOOPS[loop])
             label = f"{name}, {size:,} bytes"
             ours = best.pop(_OURS)
-            cells: list[str | float] = [label]
-            for index, seconds in enumerate(ours):
-                cells.append(seconds / count * 1e6)
-                cells += [seconds / theirs[index] for theirs in best.values()]
-            rows.append(cells)
+            for index, table in enumerate(rows.values()):
+                ratios = [ours[index] / theirs[index] for theirs in best.values()]
+                table.append([label, ours[index] / count * 1e6, *ratios])
             if _AIOHTTP in best:
                 yield Bar(
                     what=f"cold on {loop}: {label}, processor time of {_AIOHTTP}",
                     value=max(map(float.__truediv__, ours, best[_AIOHTTP])),
                     bar=1.05 if name == "https" else bar,
                 )
-    yield Table(
-        name=f"cold on {loop}",
-        columns=(
-            "robots.txt",
-            *(f"{_AT_ONCE} at once, µs", *(f"× of {peer}" for peer in best)),
-            *("one at a time, µs", *(f"× of {peer}" for peer in best)),
-        ),
-        rows=rows,
-        notes=(
-            "Processor time per lookup: connect, GET, parse, match.",
-            "By name and https: localhost, with the system's resolver.",
-            "The server is another process; the time includes a new client or checker.",
-        ),
-    )
+    for which, table in rows.items():
+        yield Table(
+            name=f"cold on {loop}{which}",
+            columns=("robots.txt", "µs", *(f"× of {peer}" for peer in best)),
+            rows=table,
+            notes=_NOTES,
+        )
 
 
 async def _turn(opener: _Opener, origins: list[str]) -> list[float]:

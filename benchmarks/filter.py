@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -59,17 +58,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         same = {Path(folder, name).read_bytes() for name in _PROGRAMS}
     if len(same) != 1:
         raise RuntimeError("expected both to print the same lines")
-    rates = {name: options.urls / seconds for name, (seconds, _, _) in runs.items()}
+    rates = {name: options.urls / seconds for name, (seconds, _) in runs.items()}
+    run = about("robotsgate", "protego", "httpx", "click", "rich")
     table = Table(
         name="filter",
-        columns=("by", "URLs a second", "of processor time", "memory, MiB"),
-        rows=[
-            (name, rates[name], options.urls / processor, mib)
-            for name, (_, processor, mib) in runs.items()
-        ],
+        columns=("by", "URLs a second", "memory, MiB"),
+        rows=[(name, rates[name], mib) for name, (_, mib) in runs.items()],
         notes=(
             f"{options.urls:,} URLs of {options.origins:,} origins, shuffled.",
-            "Wall-clock and processor time of the whole process, with all fetches.",
+            "Wall-clock time of the whole process, with all fetches.",
+            f"{run['date']}, {run['Python']}; {run['packages']}.",
         ),
     )
     bars = [
@@ -87,7 +85,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             unit="MiB",
         ),
     ]
-    run = about("robotsgate", "protego", "httpx", "click", "rich")
     publish([table, *bars], run, page=options.page, prefix="filter ")
 
 
@@ -101,9 +98,9 @@ def _write_urls(path: Path, origins: Sequence[str], count: int) -> None:
             )
 
 
-def _run(program: str, urls: Path, output: Path) -> tuple[float, float, float]:
-    """Filter `urls` to `output`; return seconds, processor seconds and peak MiB."""
-    began, processor = perf_counter(), _processor_seconds_of_children()
+def _run(program: str, urls: Path, output: Path) -> tuple[float, float]:
+    """Filter `urls` to `output`; return seconds and peak MiB."""
+    began = perf_counter()
     with urls.open("rb") as stdin, output.open("wb") as stdout:
         process = subprocess.run(
             [sys.executable, "-c", program + _PRINT_PEAK],
@@ -115,14 +112,7 @@ def _run(program: str, urls: Path, output: Path) -> tuple[float, float, float]:
         )
     seconds = perf_counter() - began
     (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", process.stderr)
-    processor = _processor_seconds_of_children() - processor
-    return seconds, processor, int(peak) / 1_024
-
-
-def _processor_seconds_of_children() -> float:
-    """The processor time of all child processes that have ended."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+    return seconds, int(peak) / 1_024
 
 
 def loop_over_protego() -> None:

@@ -88,7 +88,7 @@ async def _figures(work: Workload) -> list[Table | Bar]:
         ],
         notes=(
             (
-                f"{len(work.bodies):,} origins, {len(work.shuffled):,} questions; site"
+                f"{len(work.bodies):,} origins, {len(work.shuffled):,} lookups; site"
                 f" by site: {_ROUNDS_PER_FILE} rounds of the ten URLs of each."
             ),
             "can_fetch_many takes all the URLs in one call; its figure is for one URL.",
@@ -153,7 +153,6 @@ def _own_contenders(checker: RobotsChecker, work: Workload) -> dict[str, _Conten
         "peek": _Contender(ask_peek),
         "can_fetch_many": _Contender(ask_many),
         _MATCHER: _matcher(work),
-        "an empty coroutine": _Contender(_ask_nothing),
     }
 
 
@@ -171,15 +170,6 @@ def _matcher(work: Workload) -> _Contender:
             robots_txt.can_fetch(AGENT, path)
 
     return _Contender(ask, with_parsed)
-
-
-async def _ask_nothing(urls: list[str]) -> None:
-    for _ in urls:
-        await _nothing()
-
-
-async def _nothing() -> bool:
-    return True
 
 
 def _peer_contenders(work: Workload) -> dict[str, _Contender]:
