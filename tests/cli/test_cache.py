@@ -88,6 +88,7 @@ def test_cached_file_is_printed_unchanged(
 
     assert (result.code, result.stdout.encode()) == (0, body)
     assert (without.code, without.stdout) == (2, "")
+    assert without.stderr.endswith(" has no file (unreachable)\n")
 
 
 @cases("arguments expected", {
@@ -97,8 +98,11 @@ def test_cached_file_is_printed_unchanged(
         stdout='{"entries": 4, "successful": 2, "unreachable": 1, "unreadable": 1}\n')),
     "an origin without an entry": (["show", "http://y/"], Result(code=2, stdout="",
         stderr="robotsgate: the store has no entry for http://y\n")),
+    "no entry, and thus no file": (["show", "--raw", "http://y/"], Result(code=2,
+        stdout="", stderr="robotsgate: the store has no entry for http://y\n")),
     "an entry without a file": (["show", "--raw", "http://x/"], Result(code=2,
-        stdout="", stderr="robotsgate: the store has no file for http://x\n")),
+        stdout="", stderr="robotsgate: the entry for http://x has no file"
+        " (unreadable)\n")),
     "two forms": (["show", "--raw", "--json", "http://x/"], Result(code=2, stdout="",
         stderr="robotsgate: expected --raw or --json, got both"
         " (see robotsgate cache show --help)\n")),

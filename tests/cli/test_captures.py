@@ -104,7 +104,7 @@ def test_files_are_read_as_one_in_the_given_order(
 
     assert result.stdout == same.stdout == f"{_SITE}/1\n{_SITE}/3\n"
     assert result.stderr == (
-        "".join(f"{file}: 1 captures\n" for file in files)
+        "".join(f"{file}: 1 capture\n" for file in files)
         + "3 URLs, 2 allowed, 0 not archived\n"
     )
     assert same.stderr == ""
@@ -143,7 +143,7 @@ def test_unarchived_url_is_neither_allowed_nor_rejected(
 
     assert (result.code, result.stdout) == (3, f"{_SITE}/x\n")
     assert result.stderr.endswith(
-        "\n4 URLs, 1 allowed, 2 not archived; 1 lines without a URL\n"
+        "\n4 URLs, 1 allowed, 2 not archived; 1 line without a URL\n"
     )
     rows = [row.split("\t")[0] for row in rejected.read_text().splitlines()]
     assert rows == [f"{_SITE}/p", "foo"]
@@ -220,7 +220,7 @@ def test_damaged_file_is_used_up_to_the_damage(
     assert error.startswith(
         f"robotsgate: {shown}expected an intact WARC record at byte {len(intact)}: "
     )
-    assert summary[:2] == [f"{shown}1 captures", f"{following}: 1 captures"]
+    assert summary[:2] == [f"{shown}1 capture", f"{following}: 1 capture"]
 
 
 def test_unreadable_capture_that_applies_leaves_the_url_undecided(

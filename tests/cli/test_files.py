@@ -235,8 +235,8 @@ def test_fetched_file_is_linted_together_with_its_response(
 
 
 @cases("answer reason codes", {
-    "no file": (Reply(status=404), "unavailable (404)", []),
-    "an error": (Reply(status=503), "unreachable (503)", ["server-error"]),
+    "no file": (Reply(status=404), "unavailable (404)\n", []),
+    "an error": (Reply(status=503), "unreachable (503)\n", ["server-error"]),
     "an unknown coding": (
         Reply(headers={"Content-Encoding": "br"}, body=_LINTED),
         "unreachable (CodingError: expected the content coding gzip or deflate, ", [],

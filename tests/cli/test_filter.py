@@ -217,7 +217,7 @@ def test_ctrl_c_keeps_the_output_so_far(serve: Serve) -> None:
 
     assert first.decode() == f"{quick.url}/\n"
     assert process.returncode == 130
-    assert stderr.decode().startswith("1 URLs, 1 allowed, ")
+    assert stderr.decode().startswith("1 URL, 1 allowed, ")
 
 
 def test_closed_pipe_ends_it_silently(serve: Serve, tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ def test_terminating_signal_leaves_no_folder_behind(
     assert had_folder
     assert not any(tmp_path.iterdir())
     assert process.returncode == 128 + signal.Signals[name]
-    assert stderr.decode().startswith("1 URLs, 1 allowed, ")
+    assert stderr.decode().startswith("1 URL, 1 allowed, ")
 
 
 def test_memory_does_not_grow_with_the_number_of_lines(
@@ -293,7 +293,7 @@ def test_terminal_output_has_no_raw_escapes_and_no_progress(
 
     shown = run_on_terminal("filter", "-a", "a", stdin=urls)
 
-    assert re.match(rb"http://[^ ]+/\\x9b0;x\\u202e\r\n1 URLs, 1 allowed, ", shown)
+    assert re.match(rb"http://[^ ]+/\\x9b0;x\\u202e\r\n1 URL, 1 allowed, ", shown)
 
 
 def test_closing_the_terminal_changes_no_answer(serve: Serve) -> None:
@@ -317,6 +317,6 @@ def test_progress_is_shown_on_a_terminal(serve: Serve, tmp_path: Path) -> None:
 
     shown = run_on_terminal("filter", "-a", "a", urls, on_stderr=True)
 
-    assert re.search(rb"10 URLs, [\d,]+/s, 1 origins, 0 failed ", shown)
+    assert re.search(rb"10 URLs, [\d,]+/s, 1 origin, 0 failed ", shown)
     assert b"100 %" in shown
     assert b"http" not in shown

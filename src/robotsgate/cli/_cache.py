@@ -104,14 +104,16 @@ async def show(store: ListableStore, *, as_json: bool, is_raw: bool, url: str) -
     origin = str(Origin.from_url(url))
     keys = await _keys_of(store, {origin})
     entries = [(key, await store.get(key) or b"") for key in keys]
+    if not entries:
+        raise click.ClickException(f"the store has no entry for {origin}")
     if is_raw:
         files = [one for entry in entries if (one := file_in_entry(*entry)) is not None]
         if not files:
-            raise click.ClickException(f"the store has no file for {origin}")
+            access = entry_as_dict(*entries[0])["access"] or _UNREADABLE
+            message = f"the entry for {origin} has no file ({access})"
+            raise click.ClickException(message)
         tell_raw(files[0])
         return
-    if not entries:
-        raise click.ClickException(f"the store has no entry for {origin}")
     for entry in entries:
         _tell(entry_as_dict(*entry), as_json=as_json)
 

@@ -20,6 +20,7 @@ from robotsgate.cli._shell import (
     agent_option,
     agent_text,
     complain,
+    counted,
     json_option,
     note,
     quiet_option,
@@ -176,7 +177,7 @@ def lint(
         return Exit.TROUBLE
     counts = Counter(finding.severity for _, finding in in_files)
     if not settings.is_quiet:
-        note(", ".join(_count_text(counts[one], one.value) for one in Severity))
+        note(", ".join(counted(counts[one], one.value) for one in Severity))
     failures = counts[Severity.ERROR] + (counts[Severity.WARNING] if is_strict else 0)
     return Exit.DISALLOWED if failures else Exit.ALLOWED
 
@@ -217,10 +218,6 @@ def _tell_finding(finding: Finding, name: str) -> None:
         f": {finding.message} ",
         (f"[{finding.code}]", "dim"),
     )
-
-
-def _count_text(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 @click.command()
@@ -329,6 +326,7 @@ async def _fetched(
         # Check "/", because fetching robots.txt itself is always allowed.
         verdict = await checker.check("*", f"{Origin.from_url(source)}/")
     _, _, reason = str(verdict).partition(": ")
+    reason = reason.removesuffix(", and there is no usable cached copy")  # no store
     raise _NoFileError(f"cannot read the robots.txt: {reason}")
 
 

@@ -23,7 +23,7 @@ from contextlib import (
     nullcontext,
     suppress,
 )
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time
 from itertools import count
 from tempfile import TemporaryDirectory
@@ -52,6 +52,7 @@ from robotsgate.cli._shell import (
     agent_option,
     complain,
     console,
+    counted,
     fetching_options,
     from_variable,
     lines_of,
@@ -430,13 +431,14 @@ class Counts:
     failures: int = 0
 
     def __str__(self) -> str:
-        text = f"{self.urls:,} URLs, {self.allowed:,} allowed"
+        text = f"{counted(self.urls, 'URL')}, {self.allowed:,} allowed"
         if self.has_archive:
             text += f", {self.unknown:,} not archived"
         else:
-            text += f", {self.fetches:,} origins fetched, {self.failures:,} failed"
+            origins = counted(self.fetches, "origin")
+            text += f", {origins} fetched, {self.failures:,} failed"
         if self.without_url:
-            text += f"; {self.without_url:,} lines without a URL"
+            text += f"; {counted(self.without_url, 'line')} without a URL"
         return text
 
 
@@ -466,9 +468,10 @@ def progress(
 
     def show() -> None:
         rate = counts.urls / (bar.tasks[0].elapsed or 1)
-        text = f"{counts.urls:,} URLs, {rate:,.0f}/s"
+        text = f"{counted(counts.urls, 'URL')}, {rate:,.0f}/s"
         if not counts.has_archive:
-            text += f", {counts.fetches:,} origins, {counts.failures:,} failed"
+            origins = counted(counts.fetches, "origin")
+            text += f", {origins}, {counts.failures:,} failed"
         bar.update(task, completed=counts.position, description=text)
 
     bar.start()
@@ -566,15 +569,16 @@ class Captures:
                 except DamagedWarcError as error:
                     self.is_damaged = True
                     complain(f"{file}: {error}")
-                counts = asdict(captures.counts)
+                counts = captures.counts
         except (OSError, sqlite3.Error) as error:
             raise click.ClickException(f"{file}: {error}") from error
         if not self._settings.is_quiet:
-            shown = ", ".join(
-                f"{number:,} {name.replace('_', ' ')}"
-                for name, number in counts.items()
-                if number or name == "captures"
-            )
+            shown = counted(counts.captures, "capture")
+            if counts.unreadable:
+                shown += f", {counts.unreadable:,} unreadable"
+            if counts.unfollowed_redirects:
+                redirects = counted(counts.unfollowed_redirects, "unfollowed redirect")
+                shown += f", {redirects}"
             note(f"{printable(file)}: {shown}")
 
     def _rows(

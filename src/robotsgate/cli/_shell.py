@@ -135,6 +135,11 @@ def complain(message: str) -> None:
     note(f"robotsgate: {printable(message)}")
 
 
+def counted(count: int, noun: str) -> str:
+    """`count` and `noun`, which is singular, in the right number."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def note(text: str) -> None:
     with suppress(OSError):
         sys.stderr.write(f"{text}\n")
