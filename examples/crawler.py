@@ -1,12 +1,15 @@
 """Crawl the hosts of some URLs; needs the extra `examples`.
 
 python examples/crawler.py https://shop.example/
+
+Ctrl-C stops it. The URLs that it could not request are then in frontier.txt.
 """
 
 import signal
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 
@@ -65,36 +68,40 @@ async def crawl(
 async def run_workers(
     schedule: TurnSchedule, work: Callable[[], Coroutine[Any, Any, None]]
 ) -> None:
-    """Run 20 workers until `schedule` ends, and close it at SIGTERM."""
+    """Run 20 workers until `schedule` ends, and close it at Ctrl-C or SIGTERM."""
 
-    async def stop_at_sigterm() -> None:
-        with anyio.open_signal_receiver(signal.SIGTERM) as signals:
+    async def stop_at_signal() -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             await anext(signals)
             await schedule.aclose()
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(stop_at_sigterm)
+        tasks.start_soon(stop_at_signal)
         async with anyio.create_task_group() as workers:
             for _ in range(20):  # concurrent requests
                 workers.start_soon(work)
         tasks.cancel_scope.cancel()
 
 
-def report_skipped(event: GateEvent) -> None:
-    """Print each URL that gets no turn, and why."""
-    if isinstance(event, URLSkipped):
-        print("skipped:", event.error or f"{event.url} was still waiting")
+async def main(*start: str) -> list[str]:
+    """Crawl from `start`, and return the URLs to request in the next run."""
+    frontier = []
 
+    def on_event(event: GateEvent) -> None:
+        if isinstance(event, URLSkipped):
+            print("skipped:", event.error or f"{event.url} was still waiting")
+            if event.ready_at is not None:  # otherwise, a retry would not help
+                frontier.append(str(event.url))
 
-async def main(*start: str) -> None:
-    """Crawl from `start`."""
     async with (
         httpx.AsyncClient(headers={"User-Agent": USER_AGENT}) as client,
         RobotsChecker(user_agent=USER_AGENT) as checker,
-        PolitenessGate(checker, "ExampleBot", on_event=report_skipped) as gate,
+        PolitenessGate(checker, "ExampleBot", on_event=on_event) as gate,
     ):
         await crawl(gate, client, *start)
+    return frontier
 
 
 if __name__ == "__main__":
-    anyio.run(main, *sys.argv[1:])
+    urls = anyio.run(main, *sys.argv[1:])
+    Path("frontier.txt").write_text("\n".join(urls), encoding="utf-8")
