@@ -1,41 +1,22 @@
 """Get pages with requests in four threads, one request per second to each host.
 
 pip install '.[requests]'
-python examples/polite_threads.py
+python examples/polite_threads.py https://shop.example/shoes https://shop.example/hats
 """
 
-from __future__ import annotations
-
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from time import monotonic
 
-from example_site import serving
+from requests import RequestException
 
 from robotsgate import DisallowedError
 from robotsgate.integrations.requests import RobotsSession
 from robotsgate.sync import PolitenessGate, RobotsChecker
 
-USER_AGENT = "ExampleBot/1.0 (+https://example.org/bot)"
-PAGES = {
-    "/robots.txt": "User-agent: *\nDisallow: /basket\n",
-    "/shoes": "Shoes",
-    "/hats": "Hats",
-}
-PATHS = ("/shoes", "/basket", "/hats")
+USER_AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
 
 own = threading.local()  # because requests sessions are not thread-safe
-
-
-def crawl(urls: list[str]) -> None:
-    """Get the pages that robots.txt allows."""
-    with (
-        RobotsChecker(user_agent=USER_AGENT) as checker,
-        PolitenessGate(checker, "ExampleBot") as gate,
-        ThreadPoolExecutor(4, "crawler", open_session, (checker, gate)) as threads,
-    ):
-        for line in threads.map(get, urls):
-            print(line)
 
 
 def open_session(checker: RobotsChecker, gate: PolitenessGate) -> None:
@@ -50,11 +31,21 @@ def get(url: str) -> str:
         response = own.session.get(url, timeout=10)
     except DisallowedError as error:
         return str(error)
-    return f"{monotonic() - BEGAN_AT:.0f} s: {url}: {response.text}"
+    except RequestException as error:
+        return f"failed: {url} {error!r}"
+    return f"{response.status_code} {url}"
 
 
-BEGAN_AT = monotonic()
+def crawl(urls: list[str]) -> None:
+    """Request the URLs that robots.txt allows."""
+    with (
+        RobotsChecker(user_agent=USER_AGENT) as checker,
+        PolitenessGate(checker, "ExampleBot") as gate,
+        ThreadPoolExecutor(4, "crawler", open_session, (checker, gate)) as threads,
+    ):
+        for line in threads.map(get, urls):
+            print(line)
+
 
 if __name__ == "__main__":
-    with serving(PAGES) as site:
-        crawl([site + path for path in PATHS])
+    crawl(sys.argv[1:])

@@ -13,6 +13,7 @@ import anyio
 import crawler
 import example_site
 import httpx
+import polite_threads
 import pytest
 import service
 from aiohttp.test_utils import TestClient, TestServer
@@ -90,6 +91,20 @@ def test_service_returns_only_what_robots_txt_and_the_guard_allow(
 
     assert actual_status == status
     assert text in output
+
+
+def test_threads_get_what_robots_txt_allows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gate = partial(polite_threads.PolitenessGate, default_delay=0)
+    monkeypatch.setattr(polite_threads, "PolitenessGate", gate)
+
+    with example_site.serving() as site:
+        polite_threads.crawl([f"{site}/about", f"{site}/today"])
+
+    printed = capsys.readouterr().out
+    assert f"200 {site}/about\n" in printed
+    assert f"{site}/diary/monday is disallowed by line 2" in printed
 
 
 @pytest.mark.slow
