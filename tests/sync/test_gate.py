@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
@@ -26,7 +26,7 @@ from robotsgate import (
     sync,
 )
 from robotsgate.events import HostBlocked
-from robotsgate.politeness import LocalLedger
+from robotsgate.politeness import HostState, LocalLedger
 from robotsgate.testing import FakeSite, ManualClock
 from tests.checking.builders import (
     AGENT,
@@ -164,7 +164,7 @@ def test_threads_respect_a_hosts_delay_and_do_not_wait_for_other_hosts(
     assert crawl.visited_at == [0, DELAY, 2 * DELAY]
 
 
-def test_turns_reports_and_patience_work_as_in_the_async_gate(crawl: Crawl) -> None:
+def test_arguments_and_results_are_those_of_the_async_gate(crawl: Crawl) -> None:
     with pytest.raises(DisallowedError):
         crawl.visit(PRIVATE)
     with crawl.gate.turn(PUBLIC) as turn:
@@ -180,6 +180,8 @@ def test_turns_reports_and_patience_work_as_in_the_async_gate(crawl: Crawl) -> N
     assert crawl.events == [HostBlocked(host=host, cause="429", ready_at=ready_at)]
     stats = crawl.gate.stats
     assert (stats.turns, stats.incidents, stats.disallowed) == (1, 1, 1)
+    crawl.gate.forget(PUBLIC)
+    assert crawl.gate.status(PUBLIC).state is HostState.OPEN
 
 
 def test_exception_raised_in_a_turn_may_be_a_report(crawl: Crawl) -> None:
@@ -263,21 +265,23 @@ def test_turn_that_started_for_an_interrupted_thread_is_given_back(
     crawl.visit(patience=0)
 
 
-def test_closing_the_gate_ends_waits_and_refuses_new_turns(
-    crawl: Crawl,
-) -> None:
+@pytest.mark.parametrize("closed", ["gate", "checker"])
+def test_closing_ends_waits_and_refuses_new_turns(crawl: Crawl, closed: str) -> None:
+    """The checker used to wait for the threads that were waiting for turns."""
     with crawl.turn_in_another_thread():
         waiting = crawl.threads.submit(crawl.visit)
         crawl.wait_for(waiting=1)
 
-        crawl.gate.close()
-        crawl.gate.close()
+        getattr(crawl, closed).close()
 
         with pytest.raises(RuntimeError, match="the gate is closed"):
             waiting.result(_TIMEOUT_SECONDS)
-    with pytest.raises(RuntimeError, match="the gate is closed"):
+    with pytest.raises(RuntimeError, match=f"the {closed} is closed"):
         crawl.visit()
-    assert crawl.checker.can_fetch(AGENT, PUBLIC)
+    crawl.gate.close()
+    is_open = nullcontext() if closed == "gate" else pytest.raises(RuntimeError)
+    with is_open, sync.PolitenessGate(crawl.checker, AGENT) as other:
+        other.status(PUBLIC)
 
 
 def test_turn_keeps_its_gate_and_checker_open() -> None:
@@ -291,39 +295,6 @@ def test_turn_keeps_its_gate_and_checker_open() -> None:
         turn.report(status=200)
     with pytest.warns(ResourceWarning, match="unclosed"):
         del turn
-
-
-def test_closing_the_checker_closes_its_gates(crawl: Crawl) -> None:
-    """It used to wait for the threads that were waiting for turns."""
-    other = sync.PolitenessGate(crawl.checker, AGENT)
-
-    with crawl.turn_in_another_thread():
-        waiting = crawl.threads.submit(crawl.visit)
-        crawl.wait_for(waiting=1)
-        crawl.checker.close()
-
-        with pytest.raises(RuntimeError, match="the gate is closed"):
-            waiting.result(_TIMEOUT_SECONDS)
-    with pytest.raises(RuntimeError, match="the checker is closed"):
-        other.status(PUBLIC)
-    other.close()
-    with pytest.raises(RuntimeError, match="the checker is closed"):
-        sync.PolitenessGate(crawl.checker, AGENT)
-
-
-def test_thread_waiting_for_a_forgotten_host_only_waits_for_its_delay(
-    crawl: Crawl,
-) -> None:
-    with crawl.gate.turn(PUBLIC) as turn:
-        turn.report(status=503, retry_after="3600")
-    waiting = crawl.threads.submit(crawl.visit)
-    crawl.wait_for(waiting=1)
-
-    crawl.gate.forget(PUBLIC)
-    crawl.pass_time(DELAY)
-
-    waiting.result(_TIMEOUT_SECONDS)
-    assert crawl.visited_at == [DELAY]
 
 
 def test_gates_of_one_checker_are_closed_independently(crawl: Crawl) -> None:
