@@ -18,7 +18,7 @@ from tests.checking.builders import AGENT, ORIGIN, PUBLIC, checker_of, let_other
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from robotsgate import Store
+    from robotsgate import Store, Turn
     from robotsgate.events import GateEvent
     from robotsgate.politeness._host_record import Pace, TurnEnd
     from robotsgate.politeness._ledger import Grant, Wait
@@ -110,7 +110,17 @@ class Crawl:
         **report: Any,  # noqa: ANN401 (Turn.report's)
     ) -> None:
         """Make one request that takes `seconds`."""
-        async with self.gate.turn(url, patience=patience) as turn:
+        await self.enter(url, self.gate.turn(url, patience=patience), seconds, **report)
+
+    async def enter(
+        self,
+        url: str | URLLike,
+        turn: Turn,
+        seconds: float = 0.0,
+        **report: Any,  # noqa: ANN401 (Turn.report's)
+    ) -> None:
+        """Make one request that takes `seconds`, in a given turn."""
+        async with turn:
             self.starts.append((self.seconds, str(url)))
             if seconds:
                 await self.clock.wait(seconds)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from robotsgate.events import GateEvent
-    from robotsgate.politeness import ScheduledTurn, TurnSchedule
+    from robotsgate.politeness import TurnSchedule
     from robotsgate.politeness._hosts import Claim
     from robotsgate.politeness._turns import Turn
 
@@ -51,18 +51,11 @@ PAGES = [f"{ORIGIN}/{number}" for number in range(3)]
 OTHER_PAGES = [f"{OTHER_ORIGIN}/{number}" for number in range(3)]
 
 
-async def enter(crawl: Crawl, url: object, turn: Turn, seconds: float = 0.0) -> None:
-    """Make one request that takes `seconds`."""
-    async with turn:
-        crawl.starts.append((crawl.seconds, str(url)))
-        await crawl.clock.wait(seconds)
-
-
 async def crawl_all(crawl: Crawl, urls: Any, seconds: float = 0.0) -> None:  # noqa: ANN401 (schedule's)
     """Visit each of `urls` in its own task."""
     async with anyio.create_task_group() as tasks:
         async for url, turn in crawl.gate.schedule(urls):
-            tasks.start_soon(enter, crawl, url, turn, seconds)
+            tasks.start_soon(crawl.enter, url, turn, seconds)
 
 
 async def test_urls_are_returned_as_their_hosts_become_ready() -> None:
@@ -99,8 +92,8 @@ async def test_turn_entered_after_being_given_back_waits_again() -> None:
     async def work() -> None:
         url, turn = await anext(schedule)
         second_url, second_turn = await anext(schedule)
-        await enter(crawl, second_url, second_turn)
-        await enter(crawl, url, turn)
+        await crawl.enter(second_url, second_turn)
+        await crawl.enter(url, turn)
 
     await crawl.run(2 * DELAY, work)
 
@@ -139,9 +132,14 @@ def skipped(crawl: Crawl) -> Iterator[URLSkipped]:
             yield event
 
 
-async def crawl_one_by_one(crawl: Crawl, urls: Any) -> None:  # noqa: ANN401 (schedule's)
-    async for url, turn in crawl.gate.schedule(urls):
-        await enter(crawl, url, turn)
+async def worker(
+    crawl: Crawl,
+    schedule: TurnSchedule,
+    seconds: float = 1.0,
+    **report: Any,  # noqa: ANN401 (Turn.report's)
+) -> None:
+    async for url, turn in schedule:
+        await crawl.enter(url, turn, seconds, **report)
 
 
 async def test_closing_the_gate_ends_the_wait() -> None:
@@ -149,11 +147,11 @@ async def test_closing_the_gate_ends_the_wait() -> None:
     await crawl.warm_up()
     await crawl.visit()
 
-    await crawl.run(0, lambda: crawl_one_by_one(crawl, PAGES), crawl.gate.aclose)
+    work = partial(worker, crawl, crawl.gate.schedule(PAGES))
 
-    assert [str(error) for error in crawl.errors] == ["the gate is closed"]
-    with pytest.raises(RuntimeError, match="the gate is closed"):
-        await crawl_one_by_one(crawl, PAGES)
+    await crawl.run(0, work, crawl.gate.aclose, work)
+
+    assert [str(error) for error in crawl.errors] == ["the gate is closed"] * 2
 
 
 @each_way
@@ -192,11 +190,6 @@ async def test_bad_argument_raises(
 
 
 # --- Several workers ----------------------------------------------------------------
-
-
-async def worker(crawl: Crawl, schedule: TurnSchedule, seconds: float = 1.0) -> None:
-    async for url, turn in schedule:
-        await enter(crawl, url, turn, seconds)
 
 
 async def work_for(crawl: Crawl, seconds: float, schedule: TurnSchedule) -> None:
@@ -276,25 +269,12 @@ async def test_only_a_few_robots_txt_files_are_fetched_ahead(
     crawl = Crawl()
     schedule = crawl.gate.schedule(sites(30))
 
-    url, turn = await first_of(crawl, schedule)
-    await crawl.clock.pass_time(0.5)
+    await crawl.run(1.5, partial(anext, schedule))
     before = len(crawl.site.requests)
-    await crawl.run(
-        100, lambda: enter(crawl, url, turn), partial(worker, crawl, schedule)
-    )
+    await crawl.run(100, partial(worker, crawl, schedule))
 
     assert before == 5
-    assert len(crawl.starts) == 30
-
-
-async def first_of(crawl: Crawl, schedule: TurnSchedule) -> ScheduledTurn:
-    scheduled: list[ScheduledTurn] = []
-
-    async def get() -> None:
-        scheduled.append(await anext(schedule))
-
-    await crawl.run(1, get)
-    return scheduled[0]
+    assert len(crawl.starts) == 29
 
 
 async def test_error_in_the_source_is_raised_in_one_worker() -> None:
@@ -302,20 +282,13 @@ async def test_error_in_the_source_is_raised_in_one_worker() -> None:
 
     async def broken() -> AsyncIterator[str]:
         yield PUBLIC
-        raise KeyError("broken")
+        raise RuntimeError("broken")
 
-    errors: list[Exception] = []
     schedule = crawl.gate.schedule(broken())
+    await crawl.run(100, *[partial(worker, crawl, schedule)] * 3)
 
-    async def work() -> None:
-        try:
-            await worker(crawl, schedule)
-        except KeyError as error:
-            errors.append(error)
-
-    await crawl.run(100, work, work, work)
-
-    assert len(errors) == len(crawl.starts) == 1
+    assert [str(error) for error in crawl.errors] == ["broken"]
+    assert len(crawl.starts) == 1
 
 
 # --- Found by adversarial testing ---------------------------------------------------
@@ -380,9 +353,7 @@ async def test_cancelled_source_raises() -> None:
         await task
 
     schedule = crawl.gate.schedule(broken())
-    await crawl.run(
-        100, partial(worker, crawl, schedule), partial(worker, crawl, schedule)
-    )
+    await crawl.run(100, *[partial(worker, crawl, schedule)] * 2)
 
     assert [str(error) for error in crawl.errors] == ["the source was cancelled"]
 
@@ -511,7 +482,9 @@ async def test_schedule_continues_with_a_host_that_is_forgotten() -> None:
     forget = partial(crawl.gate.forget, PUBLIC)
     elsewhere = crawl.gate.schedule(OTHER_PAGES)
 
-    await crawl.run(5_000, lambda: crawl_one_by_one(crawl, PAGES[:1]), forget)
+    await crawl.run(
+        5_000, partial(worker, crawl, crawl.gate.schedule(PAGES[:1])), forget
+    )
 
     assert crawl.times == [3_600, 3_600 + DELAY]
     await elsewhere.aclose()
@@ -521,7 +494,7 @@ async def test_urls_of_an_unreachable_origin_are_skipped_with_the_retry_time() -
     crawl = Crawl()
     crawl.serve(status=503)
 
-    await crawl.run(1, lambda: crawl_one_by_one(crawl, PAGES))
+    await crawl.run(1, partial(worker, crawl, crawl.gate.schedule(PAGES)))
 
     verdict = await crawl.checker.check(AGENT, PUBLIC)
     assert [(event.url, event.ready_at) for event in skipped(crawl)] == [
@@ -776,7 +749,7 @@ async def test_turn_cannot_be_entered_after_its_url_was_reported(
 
     await schedule.aclose()
     with pytest.raises(TurnNotInTimeError, match="before its schedule was closed"):
-        await enter(crawl, PAGES[0], turn)
+        await crawl.enter(PAGES[0], turn)
 
     assert [event.url for event in skipped(crawl)] == PAGES[:1]
     assert not caplog.records  # of an error in the schedule's task
@@ -852,13 +825,6 @@ async def test_url_gets_more_turns_after_an_incident(
     assert not schedule._work._failures
 
 
-async def fail_each_time(crawl: Crawl, schedule: TurnSchedule) -> None:
-    async for url, turn in schedule:
-        async with turn:
-            crawl.starts.append((crawl.seconds, str(url)))
-            turn.report(status=503)
-
-
 async def test_exception_in_the_turn_is_the_cause() -> None:
     crawl = Crawl()
     await crawl.warm_up()
@@ -883,7 +849,7 @@ async def test_retry_that_would_exceed_the_patience_is_skipped() -> None:
     await crawl.warm_up()
     schedule = crawl.gate.schedule([PUBLIC], retries=1, patience=30)
 
-    await crawl.run(1_000, partial(fail_each_time, crawl, schedule))
+    await crawl.run(1_000, partial(worker, crawl, schedule, 0.0, status=503))
 
     (event,) = skipped(crawl)
     assert isinstance(event.error, TurnNotInTimeError)
