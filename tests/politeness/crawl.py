@@ -52,6 +52,7 @@ class Crawl:
     """A gate and a crawler that uses it.
 
     Attributes:
+        ledger: an instance of the given class; otherwise, the gate has its own.
         site: has a robots.txt at `ORIGIN` with a crawl-delay of `DELAY`.
         starts: when each turn began, in seconds since the crawl started, and its URL.
         errors: the exceptions that visits have raised.
@@ -61,12 +62,15 @@ class Crawl:
     def __init__(
         self,
         *,
-        clock: ManualClock | None = None,
+        ledger: type[LocalLedger] | None = None,
         store: Store | None = None,
         policy: Policy | None = None,
         **arguments: Any,  # noqa: ANN401 (PolitenessGate's)
     ) -> None:
-        self.clock = clock or ManualClock()
+        self.clock = ManualClock()
+        if ledger is not None:
+            self.ledger: Any = ledger(clock=self.clock)
+            arguments["ledger"] = self.ledger
         self.site = FakeSite(clock=self.clock)
         self.serve()
         self.checker = checker_of(

@@ -37,7 +37,6 @@ from robotsgate.politeness._host_record import (
     Pace,
 )
 from robotsgate.politeness._ledger import Grant, LocalLedger, Wait
-from robotsgate.testing import ManualClock
 from tests.cancellation import cancelled_at, each_way
 from tests.checking.builders import (
     AGENT,
@@ -78,10 +77,9 @@ async def test_delay_factor_lengthens_the_delay_after_a_slow_page() -> None:
     assert crawl.times == [DELAY, DELAY + 4 + 5 * 4]
 
 
-async def test_disallowed_url_is_refused_without_waiting_for_a_turn() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-
+async def test_disallowed_url_is_refused_without_waiting_for_a_turn(
+    crawl: Crawl,
+) -> None:
     async with crawl.open_turn():
         with pytest.raises(DisallowedError) as caught:
             await crawl.visit(PRIVATE)
@@ -90,20 +88,14 @@ async def test_disallowed_url_is_refused_without_waiting_for_a_turn() -> None:
     assert crawl.gate.stats.disallowed == 1
 
 
-async def test_turn_that_is_ready_begins_without_suspending() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-
+async def test_turn_that_is_ready_begins_without_suspending(crawl: Crawl) -> None:
     answered_at_once(crawl.visit())
 
 
 @pytest.mark.parametrize("url", ["HTTPS://EXAMPLE.com:443/public", httpx.URL(PUBLIC)])
 async def test_turn_normalizes_urls_and_accepts_url_objects(
-    url: str | httpx.URL,
+    crawl: Crawl, url: str | httpx.URL
 ) -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-
     await crawl.visit(url)
 
     assert crawl.gate.status(PUBLIC).ready_at == crawl.clock.now() + DELAY
@@ -152,10 +144,10 @@ async def test_pages_get_turns_even_if_robots_txt_expires_within_the_delay() -> 
     assert len(crawl.site.requests) <= 4
 
 
-async def test_crawl_delay_refreshed_by_another_task_during_the_wait_is_kept() -> None:
+async def test_crawl_delay_refreshed_by_another_task_during_the_wait_is_kept(
+    crawl: Crawl,
+) -> None:
     """The first page after the fetch used to start too soon."""
-    crawl = Crawl()
-    await crawl.warm_up()
     await crawl.visit()
     crawl.serve(crawl_delay=60)
 
@@ -168,49 +160,54 @@ async def test_crawl_delay_refreshed_by_another_task_during_the_wait_is_kept() -
     assert crawl.times == [3_600, 3_600 + 60]
 
 
-class CountingLedger(LocalLedger):
-    """Counts the calls to `start` and the grants."""
+class WatchedLedger(LocalLedger):
+    """Keeps its answers.
 
-    calls = grants = 0
+    Attributes:
+        closes: a gate that is closed before the ledger answers.
+    """
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 (LocalLedger's)
+        super().__init__(**options)
+        self.answers: list[Grant | Wait] = []
+        self.closes: PolitenessGate | None = None
 
     async def start(
         self, host: str, pace: Pace, *, is_robots_txt: bool = False
     ) -> Grant | Wait:
-        self.calls += 1
         answer = await super().start(host, pace, is_robots_txt=is_robots_txt)
-        self.grants += isinstance(answer, Grant)
+        self.answers.append(answer)
+        if self.closes is not None:
+            await self.closes.aclose()
         return answer
 
 
 async def test_ledger_is_not_called_when_a_queued_caller_gives_up() -> None:
-    clock = ManualClock()
-    ledger = CountingLedger(clock=clock)
-    crawl = Crawl(clock=clock, ledger=ledger)
+    crawl = Crawl(ledger=WatchedLedger)
     await crawl.warm_up()
     await crawl.visit()
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(crawl.visit)
         await let_others_run()
-        calls = ledger.calls
+        calls = len(crawl.ledger.answers)
         with anyio.move_on_after(0):
             await crawl.visit()
         await let_others_run()
 
-        assert ledger.calls == calls
-        await clock.pass_time(100)
+        assert len(crawl.ledger.answers) == calls
+        await crawl.clock.pass_time(100)
     assert len(crawl.starts) == 2
 
 
 async def test_unchanged_permission_needs_no_second_grant_from_the_ledger() -> None:
-    clock = ManualClock()
-    ledger = CountingLedger(clock=clock)
-    crawl = Crawl(clock=clock, ledger=ledger)
+    crawl = Crawl(ledger=WatchedLedger)
     await crawl.warm_up()
 
     await crawl.run(100, crawl.visit, crawl.visit)
 
-    assert len(crawl.starts) == ledger.grants == 2
+    grants = sum(isinstance(answer, Grant) for answer in crawl.ledger.answers)
+    assert len(crawl.starts) == grants == 2
 
 
 # --- 429 and 503 for robots.txt -----------------------------------------------------
@@ -266,10 +263,8 @@ async def test_retry_after_of_one_origin_does_not_delay_other_origins() -> None:
     assert crawl.starts[1][0] >= began_at + 3_600
 
 
-async def test_clock_set_back_does_not_make_an_old_file_look_new() -> None:
+async def test_clock_set_back_does_not_make_an_old_file_look_new(crawl: Crawl) -> None:
     """An entry from the future used to count as fetched during the wait."""
-    crawl = Crawl()
-    await crawl.warm_up()
     crawl.serve("Disallow: /\n")
     crawl.clock.set(NOW - 2 * DAY)
 
@@ -316,8 +311,7 @@ async def test_forgetting_what_is_not_a_url_raises() -> None:
 
 @each_way
 async def test_cancelled_forget_wakes_callers(way: str) -> None:
-    clock = ManualClock()
-    crawl = Crawl(clock=clock, ledger=SlowLedger(clock=clock))
+    crawl = Crawl(ledger=SlowLedger)
     await crawl.warm_up()
     await crawl.visit(status=429, retry_after="3600")
 
@@ -332,9 +326,9 @@ async def test_cancelled_forget_wakes_callers(way: str) -> None:
 # --- patience -----------------------------------------------------------------------
 
 
-async def test_too_little_patience_raises_at_once_with_the_time_of_the_turn() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_too_little_patience_raises_at_once_with_the_time_of_the_turn(
+    crawl: Crawl,
+) -> None:
     await crawl.visit()
 
     with pytest.raises(TurnNotInTimeError, match=r"at least 10\.0 s away") as caught:
@@ -346,9 +340,7 @@ async def test_too_little_patience_raises_at_once_with_the_time_of_the_turn() ->
     assert crawl.gate.stats.not_in_time == 2
 
 
-async def test_patience_must_cover_the_delays_of_callers_ahead() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_patience_must_cover_the_delays_of_callers_ahead(crawl: Crawl) -> None:
     await crawl.visit()
 
     async with anyio.create_task_group() as tasks:
@@ -364,10 +356,8 @@ async def test_patience_must_cover_the_delays_of_callers_ahead() -> None:
     assert len(crawl.starts) == 4
 
 
-async def test_patience_assumes_good_responses_for_callers_ahead() -> None:
+async def test_patience_assumes_good_responses_for_callers_ahead(crawl: Crawl) -> None:
     """Callers with enough patience used to be refused while an incident wore off."""
-    crawl = Crawl()
-    await crawl.warm_up()
     await crawl.visit(status=429, retry_after="5")
 
     await crawl.run(100, *[crawl.visit] * 3, partial(crawl.visit, patience=65))
@@ -422,15 +412,14 @@ async def test_patience_includes_the_robots_txt_fetch() -> None:
     ),
 })  # fmt: skip
 async def test_result_of_a_turn_may_block_its_host(
+    *,
+    crawl: Crawl,
     reports: list[dict[str, Any]],
     error: BaseException | None,
     cause: str,
     seconds: float,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-
     async def visit() -> None:
         async with crawl.gate.turn(PUBLIC) as turn:
             for report in reports:
@@ -458,9 +447,7 @@ async def test_result_of_a_turn_may_block_its_host(
 # --- cancellation, and turns that are never closed ----------------------------------
 
 
-async def test_place_of_a_cancelled_waiter_goes_to_the_next() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_place_of_a_cancelled_waiter_goes_to_the_next(crawl: Crawl) -> None:
     await crawl.visit()
 
     async with anyio.create_task_group() as tasks:
@@ -482,8 +469,7 @@ async def test_turn_cancelled_at_any_point_leaves_nothing_behind(
     way: str, delay: float
 ) -> None:
     for number in range(1, 100):
-        clock = ManualClock()
-        crawl = Crawl(clock=clock, ledger=SlowLedger(clock=clock), default_delay=0.0)
+        crawl = Crawl(ledger=SlowLedger, default_delay=0.0)
         crawl.serve(crawl_delay=delay)
         is_cancelled = await crawl.is_cancelled_at(number, crawl.visit, way=way)
 
@@ -547,10 +533,7 @@ async def test_block_is_reported_once(
     assert sum(isinstance(event, HostBlocked) for event in crawl.events) == blocks
 
 
-async def test_task_cannot_wait_for_its_own_turn() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-
+async def test_task_cannot_wait_for_its_own_turn(crawl: Crawl) -> None:
     async with crawl.gate.turn(PUBLIC):
         with pytest.raises(TurnDeadlockError, match=f"turn of '{PUBLIC}'"):
             await crawl.visit()
@@ -632,9 +615,7 @@ async def test_end_of_a_turn_wakes_the_next_if_there_is_no_delay() -> None:
 # --- robots.txt fetches -------------------------------------------------------------
 
 
-async def test_robots_txt_fetch_goes_ahead_of_waiting_pages() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_robots_txt_fetch_goes_ahead_of_waiting_pages(crawl: Crawl) -> None:
     await crawl.visit()
 
     await crawl.run(
@@ -705,9 +686,7 @@ async def test_bug_in_the_client_is_raised_even_without_patience(
     ]
 
 
-async def test_failed_fetch_does_not_end_probing() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_failed_fetch_does_not_end_probing(crawl: Crawl) -> None:
     await crawl.visit(failure=True)
     crawl.clock.advance(2 * FIRST_BACK_OFF)
     crawl.site.fail(HTTP_ORIGIN, httpx.ConnectError("refused"))
@@ -732,9 +711,9 @@ async def test_file_in_the_store_needs_no_turn() -> None:
     assert [type(error) for error in crawl.errors] == [DisallowedError]
 
 
-async def test_turn_for_a_file_fetched_by_a_direct_check_is_given_back() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_turn_for_a_file_fetched_by_a_direct_check_is_given_back(
+    crawl: Crawl,
+) -> None:
     url = f"{HTTP_ORIGIN}/"
 
     async def check() -> None:
@@ -809,9 +788,9 @@ async def test_default_delay_that_changes_applies_from_the_next_turn_on() -> Non
         assert crawl.gate.status(PUBLIC).delay == expected
 
 
-async def test_delay_removed_from_robots_txt_is_dropped_at_the_next_turn() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_delay_removed_from_robots_txt_is_dropped_at_the_next_turn(
+    crawl: Crawl,
+) -> None:
     await crawl.visit()
     crawl.site.serve(ORIGIN, "")
     await crawl.run(20, partial(crawl.checker.refresh, PUBLIC))
@@ -896,10 +875,7 @@ async def test_host_of_that_returns_no_host_name_raises() -> None:
 # --- status, stats and events -------------------------------------------------------
 
 
-async def test_status_and_stats_count_open_and_waiting_turns() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-
+async def test_status_and_stats_count_open_and_waiting_turns(crawl: Crawl) -> None:
     async with crawl.open_turn(), anyio.create_task_group() as tasks:
         tasks.start_soon(crawl.visit)
         await let_others_run()
@@ -957,9 +933,9 @@ async def test_failing_listener_is_counted_and_otherwise_ignored() -> None:
 # --- closing the gate ---------------------------------------------------------------
 
 
-async def test_closing_the_gate_fails_waiters_but_not_turns_and_fetches() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_closing_the_gate_fails_waiters_but_not_turns_and_fetches(
+    crawl: Crawl,
+) -> None:
     url = f"{HTTP_ORIGIN}/"
 
     async with crawl.open_turn():
@@ -970,55 +946,31 @@ async def test_closing_the_gate_fails_waiters_but_not_turns_and_fetches() -> Non
     assert await crawl.checker.can_fetch(AGENT, url)
 
 
-class GatedLedger(LocalLedger):
-    """Answers only once its gate is open."""
-
-    def __init__(self, clock: ManualClock) -> None:
-        super().__init__(clock=clock)
-        self.gate = anyio.Event()
-
-    async def start(
-        self, host: str, pace: Pace, *, is_robots_txt: bool = False
-    ) -> Grant | Wait:
-        answer = await super().start(host, pace, is_robots_txt=is_robots_txt)
-        await self.gate.wait()
-        return answer
-
-
 @pytest.mark.parametrize("is_busy", [False, True], ids=["a grant", "a wait"])
 async def test_ledger_answer_after_the_gate_is_closed_begins_no_turn(
     *, is_busy: bool
 ) -> None:
-    clock = ManualClock()
-    ledger = GatedLedger(clock)
-    crawl = Crawl(clock=clock, ledger=ledger)
+    crawl = Crawl(ledger=WatchedLedger)
     await crawl.warm_up()
     if is_busy:
-        ledger.gate.set()
         await crawl.visit()
-        ledger.gate = anyio.Event()
+    crawl.ledger.closes = crawl.gate
 
-    async def open_ledger() -> None:
-        ledger.gate.set()
+    with pytest.raises(RuntimeError, match="the gate is closed"):
+        await crawl.visit()
 
-    await crawl.run(0, crawl.visit, crawl.gate.aclose, open_ledger)
-
-    assert [str(error) for error in crawl.errors] == ["the gate is closed"]
     assert len(crawl.starts) == is_busy
     assert crawl.gate.status(PUBLIC).under_way == 0
 
 
 async def test_closing_the_gate_ends_a_fetchs_turn_but_not_the_fetch() -> None:
-    clock = ManualClock()
-    ledger = LocalLedger(clock=clock)
-    crawl = Crawl(clock=clock, ledger=ledger)
+    crawl = Crawl()
     crawl.serve(delay=5.0)
 
     await crawl.run(0, crawl.visit, crawl.gate.aclose)
 
-    async with PolitenessGate(crawl.checker, AGENT, ledger=ledger) as gate:
-        assert gate.status(PUBLIC).under_way == 0
-    await clock.pass_time(5)
+    assert crawl.gate.status(PUBLIC).under_way == 0
+    await crawl.clock.pass_time(5)
     assert crawl.checker.peek(AGENT, PUBLIC) is True
     assert [str(error) for error in crawl.errors] == ["the gate is closed"]
 
@@ -1106,20 +1058,15 @@ async def test_bad_default_delay_of_a_host_raises(
     "no response": ({"response": "200"}, TypeError, "with status and headers, got '2"),
 })  # fmt: skip
 async def test_bad_report_raises_and_does_not_block_the_host(
-    report: dict[str, Any], error: type[Exception], message: str
+    crawl: Crawl, report: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
-
     with pytest.raises(error, match=message):
         await crawl.visit(**report)
 
     assert crawl.gate.status(PUBLIC).state is HostState.OPEN
 
 
-async def test_reporting_outside_the_turn_or_reentering_it_raises() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_reporting_outside_the_turn_or_reentering_it_raises(crawl: Crawl) -> None:
     turn = crawl.gate.turn(PUBLIC)
     with pytest.raises(RuntimeError, match="expected a report during the turn"):
         turn.report(status=200)

@@ -21,7 +21,6 @@ from robotsgate import (
 )
 from robotsgate.events import HostBlocked, HostSkipped, URLSkipped, WindowFilled
 from robotsgate.politeness import _turns
-from robotsgate.testing import ManualClock
 from tests.cancellation import InterruptedAt, each_way
 from tests.checking.builders import (
     AGENT,
@@ -71,11 +70,10 @@ async def test_urls_are_returned_as_their_hosts_become_ready() -> None:
     assert others == list(zip([1, 5, 9], OTHER_PAGES, strict=True))
 
 
-async def test_turn_is_given_back_if_the_loop_ends_before_it_is_entered() -> None:
+async def test_turn_is_given_back_if_the_loop_ends_before_it_is_entered(
+    crawl: Crawl,
+) -> None:
     """The host used to be blocked for `max_turn_seconds`."""
-    crawl = Crawl()
-    await crawl.warm_up()
-
     async for _ in crawl.gate.schedule(PAGES):
         break
     await crawl.run(400, crawl.visit)
@@ -84,9 +82,7 @@ async def test_turn_is_given_back_if_the_loop_ends_before_it_is_entered() -> Non
     assert len(crawl.gate._sources) == 0
 
 
-async def test_turn_entered_after_being_given_back_waits_again() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_turn_entered_after_being_given_back_waits_again(crawl: Crawl) -> None:
     schedule = crawl.gate.schedule(PAGES[:2])
 
     async def work() -> None:
@@ -102,9 +98,9 @@ async def test_turn_entered_after_being_given_back_waits_again() -> None:
         await anext(schedule)
 
 
-async def test_urls_that_cannot_be_fetched_are_skipped_and_reported() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_urls_that_cannot_be_fetched_are_skipped_and_reported(
+    crawl: Crawl,
+) -> None:
     urls = ["relative", PRIVATE, "ftp://example.com/", "https://me:secret@x y/", PUBLIC]
 
     await crawl.run(DELAY, lambda: crawl_all(crawl, urls))
@@ -142,9 +138,7 @@ async def worker(
         await crawl.enter(url, turn, seconds, **report)
 
 
-async def test_closing_the_gate_ends_the_wait() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_closing_the_gate_ends_the_wait(crawl: Crawl) -> None:
     await crawl.visit()
 
     work = partial(worker, crawl, crawl.gate.schedule(PAGES))
@@ -362,8 +356,7 @@ async def test_schedule_closed_while_turns_begin_keeps_no_turn(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     for steps in range(20):
-        clock = ManualClock()
-        crawl = Crawl(clock=clock, ledger=SlowLedger(clock=clock), default_delay=0.0)
+        crawl = Crawl(ledger=SlowLedger, default_delay=0.0)
         await crawl.checker.prefetch(sites(4))
         schedule = crawl.gate.schedule(sites(4))
 
@@ -402,9 +395,7 @@ async def test_listener_can_add_urls() -> None:
     assert [url for _, url in crawl.starts] == [OTHER_PAGES[0]]
 
 
-async def test_cancelled_worker_leaves_its_wake_up_to_another() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_cancelled_worker_leaves_its_wake_up_to_another(crawl: Crawl) -> None:
     await crawl.visit()
     schedule = crawl.gate.schedule(PAGES[:1])
 
@@ -421,9 +412,9 @@ async def test_cancelled_worker_leaves_its_wake_up_to_another() -> None:
     assert crawl.times == [3_600, 3_600 + DELAY]
 
 
-async def test_host_that_reappears_during_its_lookup_is_looked_up_again() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_host_that_reappears_during_its_lookup_is_looked_up_again(
+    crawl: Crawl,
+) -> None:
     send, receive = anyio.create_memory_object_stream[str](5)
     send.send_nowait("example.com")
     answers: list[str | None] = [None, PUBLIC]
@@ -445,9 +436,7 @@ async def test_host_that_reappears_during_its_lookup_is_looked_up_again() -> Non
 # --- Patience -----------------------------------------------------------------------
 
 
-async def test_urls_that_would_exceed_the_patience_are_skipped() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_urls_that_would_exceed_the_patience_are_skipped(crawl: Crawl) -> None:
     pages = [f"{ORIGIN}/{number}" for number in range(5)]
     schedule = crawl.gate.schedule(pages, patience=25)
 
@@ -462,9 +451,9 @@ async def test_urls_that_would_exceed_the_patience_are_skipped() -> None:
     assert all(isinstance(event.error, TurnNotInTimeError) for event in skipped(crawl))
 
 
-async def test_urls_of_a_host_blocked_before_the_crawl_are_skipped() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_urls_of_a_host_blocked_before_the_crawl_are_skipped(
+    crawl: Crawl,
+) -> None:
     schedule = crawl.gate.schedule(patience=60)
     schedule.add(PAGES[0])
     await crawl.visit(status=429, retry_after="3600")
@@ -475,9 +464,7 @@ async def test_urls_of_a_host_blocked_before_the_crawl_are_skipped() -> None:
     assert [event.url for event in skipped(crawl)] == [PAGES[1], PAGES[0]]
 
 
-async def test_schedule_continues_with_a_host_that_is_forgotten() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_schedule_continues_with_a_host_that_is_forgotten(crawl: Crawl) -> None:
     await crawl.visit(status=429, retry_after="3600")
     forget = partial(crawl.gate.forget, PUBLIC)
     elsewhere = crawl.gate.schedule(OTHER_PAGES)
@@ -522,9 +509,7 @@ async def test_crawl_that_adds_links_ends_after_the_last_one() -> None:
     assert crawl.times == [DELAY, 2 * DELAY, 3 * DELAY]
 
 
-async def test_added_urls_count_towards_the_window() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_added_urls_count_towards_the_window(crawl: Crawl) -> None:
     read: list[str] = []
 
     def source() -> Iterator[str]:
@@ -551,10 +536,8 @@ async def test_add_raises_in_another_thread_or_if_given_no_url() -> None:
         schedule.add(7)  # type: ignore[arg-type]
 
 
-async def test_loop_that_passes_over_its_last_url_ends() -> None:
+async def test_loop_that_passes_over_its_last_url_ends(crawl: Crawl) -> None:
     """The loop's variable keeps the turn, which used to keep the schedule open."""
-    crawl = Crawl()
-    await crawl.warm_up()
     ended = anyio.Event()
 
     async def work() -> None:
@@ -604,10 +587,10 @@ async def test_worker_gets_the_error_of(
 # --- Stopping -----------------------------------------------------------------------
 
 
-async def test_closed_schedule_reports_each_url_that_was_waiting_or_is_added() -> None:
+async def test_closed_schedule_reports_each_url_that_was_waiting_or_is_added(
+    crawl: Crawl,
+) -> None:
     """The URLs used to vanish, and `add` raised a RuntimeError in the open turn."""
-    crawl = Crawl()
-    await crawl.warm_up()
     schedule = crawl.gate.schedule(PAGES + OTHER_PAGES)
 
     async def work() -> None:
@@ -635,9 +618,7 @@ class Spider:
     """
 
     def __init__(self) -> None:
-        clock = ManualClock()
-        ledger = SlowLedger(clock=clock)
-        self.crawl = Crawl(clock=clock, ledger=ledger, default_delay=0.0)
+        self.crawl = Crawl(ledger=SlowLedger, default_delay=0.0)
         self.crawl.serve(crawl_delay=1)
         self.found: list[str] = []
         self.good: list[str] = []
@@ -699,9 +680,9 @@ async def test_closing_at_any_point_visits_or_reports_each_url_once(
     assert 20 < number < 1_000
 
 
-async def test_url_found_to_be_disallowed_after_closing_is_reported_once() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_url_found_to_be_disallowed_after_closing_is_reported_once(
+    crawl: Crawl,
+) -> None:
     schedule = crawl.gate.schedule([PRIVATE])
     begin = crawl.gate._turns.begin
 
@@ -740,10 +721,8 @@ async def test_url_added_after_the_last_turn_is_reported() -> None:
 
 
 async def test_turn_cannot_be_entered_after_its_url_was_reported(
-    caplog: pytest.LogCaptureFixture,
+    crawl: Crawl, caplog: pytest.LogCaptureFixture
 ) -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
     schedule = crawl.gate.schedule(PAGES[:1])
     _, turn = await anext(schedule)
 
@@ -755,9 +734,9 @@ async def test_turn_cannot_be_entered_after_its_url_was_reported(
     assert not caplog.records  # of an error in the schedule's task
 
 
-async def test_url_from_the_frontier_that_arrives_after_closing_is_reported() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_url_from_the_frontier_that_arrives_after_closing_is_reported(
+    crawl: Crawl,
+) -> None:
     frontier = Urls(crawl, *PAGES)
     schedule = crawl.gate.schedule_hosts(["example.com"], frontier.next_url)
 
@@ -767,9 +746,7 @@ async def test_url_from_the_frontier_that_arrives_after_closing_is_reported() ->
     assert crawl.starts == []
 
 
-async def test_other_tasks_run_while_many_urls_are_reported() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_other_tasks_run_while_many_urls_are_reported(crawl: Crawl) -> None:
     urls = [f"{ORIGIN}/{number}" for number in range(5_000)]
     schedule = crawl.gate.schedule()
     for url in urls:
@@ -802,10 +779,8 @@ async def test_other_tasks_run_while_many_urls_are_reported() -> None:
     pytest.param([503], 0, 1, [], id="no retries"),
 ])  # fmt: skip
 async def test_url_gets_more_turns_after_an_incident(
-    reports: list[int | None], retries: int, turns: int, causes: list[str]
+    crawl: Crawl, reports: list[int | None], retries: int, turns: int, causes: list[str]
 ) -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
     schedule = crawl.gate.schedule([PUBLIC], retries=retries)
 
     async def work() -> None:
@@ -825,9 +800,7 @@ async def test_url_gets_more_turns_after_an_incident(
     assert not schedule._work._failures
 
 
-async def test_exception_in_the_turn_is_the_cause() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_exception_in_the_turn_is_the_cause(crawl: Crawl) -> None:
     schedule = crawl.gate.schedule(["https://me:secret@example.com/"], retries=1)
 
     async def work() -> None:
@@ -844,9 +817,7 @@ async def test_exception_in_the_turn_is_the_cause() -> None:
     )
 
 
-async def test_retry_that_would_exceed_the_patience_is_skipped() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_retry_that_would_exceed_the_patience_is_skipped(crawl: Crawl) -> None:
     schedule = crawl.gate.schedule([PUBLIC], retries=1, patience=30)
 
     await crawl.run(1_000, partial(worker, crawl, schedule, 0.0, status=503))
@@ -881,9 +852,7 @@ class Urls:
         return next(iter(self.urls.get(host, ())), None) and self.urls[host].pop(0)
 
 
-async def test_frontier_is_called_when_a_host_is_ready() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_frontier_is_called_when_a_host_is_ready(crawl: Crawl) -> None:
     frontier = Urls(crawl, *PAGES)
     schedule = crawl.gate.schedule_hosts(["example.com"], frontier.next_url)
 
@@ -901,10 +870,10 @@ async def test_frontier_is_called_when_a_host_is_ready() -> None:
         id="on another host",
     ),
 ])  # fmt: skip
-async def test_bad_url_from_the_frontier_is_skipped(url: str, message: str) -> None:
+async def test_bad_url_from_the_frontier_is_skipped(
+    crawl: Crawl, url: str, message: str
+) -> None:
     """It used to end the crawl of all hosts."""
-    crawl = Crawl()
-    await crawl.warm_up()
     frontier = Urls(crawl, PUBLIC)
     frontier.urls["example.com"].insert(0, url)
     schedule = crawl.gate.schedule_hosts(["example.com"], frontier.next_url)
@@ -917,9 +886,9 @@ async def test_bad_url_from_the_frontier_is_skipped(url: str, message: str) -> N
     assert crawl.starts == [(3_600, PUBLIC)]
 
 
-async def test_host_blocked_beyond_the_patience_leaves_the_schedule() -> None:
-    crawl = Crawl()
-    await crawl.warm_up()
+async def test_host_blocked_beyond_the_patience_leaves_the_schedule(
+    crawl: Crawl,
+) -> None:
     await crawl.visit(status=429, retry_after="3600")
     frontier = Urls(crawl, *PAGES, "https://other.example/")
     schedule = crawl.gate.schedule_hosts(frontier.urls, frontier.next_url, patience=60)
