@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from robotsgate.politeness._host_record import FIRST_BACK_OFF, HostState, TurnEnd
+from robotsgate.politeness._host_record import HostState, TurnEnd
 from robotsgate.politeness._ledger import LocalLedger, Wait
 from robotsgate.testing import ManualClock
 
@@ -31,19 +31,6 @@ class TestLocalLedger(LedgerContract):
     @pytest.fixture
     def pass_time(self, clock: ManualClock) -> Callable[[float], None]:
         return clock.advance
-
-
-async def test_hosts_that_fail_together_are_retried_at_different_times(
-    ledger: LocalLedger,
-) -> None:
-    hosts = ["one.example", "two.example", "three.example"]
-    for host in hosts:
-        await ledger.end(await get_grant(ledger, host), TurnEnd.INCIDENT)
-
-    waits = {ledger.peek(host, ONE).wait_seconds for host in hosts}
-
-    assert len(waits) == 3
-    assert all(FIRST_BACK_OFF < wait < 1.1 * FIRST_BACK_OFF for wait in waits)
 
 
 async def test_late_incident_of_a_forgotten_host_still_blocks_it(

@@ -364,17 +364,8 @@ class TestAuthentication:
         self, own_valkey: Valkey
     ) -> None:
         own_valkey.ask(
-            *("ACL", "SETUSER", "crawler", "on", ">secret", "~robotsgate:*"),
-            *(
-                "-@all",
-                "+get",
-                "+set",
-                "+pexpireat",
-                "+del",
-                "+eval",
-                "+evalsha",
-                "+scan",
-            ),
+            *("ACL", "SETUSER", "crawler", "on", ">secret", "~robotsgate:*", "-@all"),
+            *("+get", "+set", "+pexpireat", "+del", "+eval", "+evalsha", "+scan"),
         )
         url = own_valkey.url.replace("//", "//crawler:secret@")
 

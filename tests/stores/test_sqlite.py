@@ -15,11 +15,10 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
-from robotsgate import Policy, RobotsChecker, StoreError
+from robotsgate import StoreError
 from robotsgate.caching import _codec
 from robotsgate.stores import sqlite
 from robotsgate.stores.sqlite import SQLiteStore
-from robotsgate.testing import FakeSite
 from tests.cancellation import cancelled_at, each_way
 from tests.checking.builders import let_others_run
 from tests.stores.contracts import KEY, NOW, StoreContract, keys_of, to
@@ -495,16 +494,22 @@ async def test_file_locked_for_too_long_raises_and_works_again_afterwards(
         assert await store.get(KEY) == b"new"
 
 
-async def test_call_on_a_locked_file_can_be_cancelled_immediately(path: Path) -> None:
-    """It used to wait for as long as SQLite did, four seconds or more."""
-    async with SQLiteStore(path) as store:
-        with locked(path):
+@pytest.mark.parametrize("is_new", [True, False], ids=["new file", "existing file"])
+async def test_call_on_a_locked_file_and_closing_can_be_cancelled_immediately(
+    path: Path, *, is_new: bool
+) -> None:
+    """They used to wait until the file was unlocked or SQLite gave up."""
+    if not is_new:
+        await SQLiteStore(path).aclose()
+
+    with locked(path):
+        began_at = anyio.current_time()
+        async with SQLiteStore(path) as store:
             for name in ("update", "delete", "purge"):
-                began_at = anyio.current_time()
                 with anyio.move_on_after(0.02) as scope:
                     await CALLS[name](store)
                 assert scope.cancelled_caught
-                assert anyio.current_time() - began_at < TIMEOUT_SECONDS
+        assert anyio.current_time() - began_at < TIMEOUT_SECONDS
 
 
 def test_callers_that_give_up_on_a_locked_file_do_not_leak_threads(
@@ -524,27 +529,6 @@ def test_callers_that_give_up_on_a_locked_file_do_not_leak_threads(
                 return threading.active_count() - threads
 
     assert anyio.run(main) < 10  # one is working
-
-
-@pytest.mark.parametrize("is_new", [True, False], ids=["new file", "existing file"])
-async def test_checker_waits_for_a_locked_file_only_until_its_timeout(
-    path: Path, *, is_new: bool
-) -> None:
-    """This includes closing, which used to wait until the file was unlocked."""
-    policy = Policy(store_timeout=0.1)
-    if not is_new:
-        await SQLiteStore(path).aclose()
-
-    with locked(path):
-        began_at = anyio.current_time()
-        async with RobotsChecker(
-            client=FakeSite(), store=f"sqlite:///{path}", policy=policy
-        ) as checker:
-            await checker.can_fetch("Bot", "http://a.test/")
-        seconds = anyio.current_time() - began_at
-
-    assert checker.stats.store_failures
-    assert seconds < TIMEOUT_SECONDS
 
 
 async def test_new_file_locked_for_too_long_raises_when_used(
