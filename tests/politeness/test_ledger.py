@@ -56,9 +56,7 @@ async def test_setting_the_clock_does_not_change_waits(
     assert await ledger.start(HOST, ONE) == Wait(seconds=2.0, overdue=0)
 
 
-async def test_obsolete_hosts_are_dropped_as_new_ones_arrive(
-    clock: ManualClock,
-) -> None:
+async def test_obsolete_hosts_are_dropped_as_others_arrive(clock: ManualClock) -> None:
     ledger = LocalLedger(clock=clock)
     for number in range(100):
         await request_page(ledger, f"{number}.old.example")
@@ -71,9 +69,7 @@ async def test_obsolete_hosts_are_dropped_as_new_ones_arrive(
     assert len(ledger._round) == 34
 
 
-async def test_only_idle_unblocked_hosts_are_evicted_above_max_hosts(
-    ledger: LocalLedger,
-) -> None:
+async def test_only_idle_unblocked_hosts_are_evicted(ledger: LocalLedger) -> None:
     await ledger.end(await get_grant(ledger, "blocked.example"), TurnEnd.INCIDENT)
     await get_grant(ledger, "busy.example")
     await get_grant(ledger, "robots.example", is_robots_txt=True)

@@ -37,7 +37,7 @@ from tests.tables import cases
 from .crawl import DELAY, Crawl, SlowLedger
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from robotsgate.events import GateEvent
     from robotsgate.politeness import TurnSchedule
@@ -70,9 +70,7 @@ async def test_urls_are_returned_as_their_hosts_become_ready() -> None:
     assert others == list(zip([1, 5, 9], OTHER_PAGES, strict=True))
 
 
-async def test_turn_is_given_back_if_the_loop_ends_before_it_is_entered(
-    crawl: Crawl,
-) -> None:
+async def test_turn_is_given_back_if_the_loop_ends_before_entry(crawl: Crawl) -> None:
     """The host used to be blocked for `max_turn_seconds`."""
     async for _ in crawl.gate.schedule(PAGES):
         break
@@ -98,9 +96,7 @@ async def test_turn_entered_after_being_given_back_waits_again(crawl: Crawl) -> 
         await anext(schedule)
 
 
-async def test_urls_that_cannot_be_fetched_are_skipped_and_reported(
-    crawl: Crawl,
-) -> None:
+async def test_unfetchable_urls_are_skipped_and_reported(crawl: Crawl) -> None:
     urls = ["relative", PRIVATE, "ftp://example.com/", "https://me:secret@x y/", PUBLIC]
 
     await crawl.run(DELAY, lambda: crawl_all(crawl, urls))
@@ -188,28 +184,11 @@ async def test_bad_argument_raises(
 
 async def work_for(crawl: Crawl, seconds: float, schedule: TurnSchedule) -> None:
     """Run a worker for `seconds`, then close the schedule."""
-    await end_within(crawl, seconds, partial(worker, crawl, schedule))
-    await schedule.aclose()
-
-
-async def end_within(
-    crawl: Crawl, seconds: float, *visits: Callable[[], Awaitable[None]]
-) -> bool:
-    """Whether all `visits` end within `seconds`; then cancel the others."""
-    ended = 0
-
-    async def count_end(visit: Callable[[], Awaitable[None]]) -> None:
-        nonlocal ended
-        await visit()
-        ended += 1
-
     async with anyio.create_task_group() as tasks:
-        for visit in visits:
-            tasks.start_soon(count_end, visit)
-            await let_others_run()
+        tasks.start_soon(worker, crawl, schedule)
         await crawl.clock.pass_time(seconds)
         tasks.cancel_scope.cancel()
-    return ended == len(visits)
+    await schedule.aclose()
 
 
 def sites(count: int) -> list[str]:
@@ -236,6 +215,18 @@ async def test_window_full_of_one_waiting_host_is_reported_once() -> None:
     events = [event for event in crawl.events if isinstance(event, WindowFilled)]
     assert [event.hosts for event in events] == [1]
     assert events[0].ready_at == crawl.clock.now() + 1
+
+
+async def test_added_urls_count_towards_the_window(crawl: Crawl) -> None:
+    numbers = count()
+    urls = (f"{ORIGIN}/{number}" for number in numbers)
+    schedule = crawl.gate.schedule(urls, window=3)
+    for page in PAGES:
+        schedule.add(page)
+
+    await work_for(crawl, DELAY - 1, schedule)
+
+    assert next(numbers) == 1
 
 
 async def test_waiting_for_hosts_does_not_poll() -> None:
@@ -308,7 +299,8 @@ async def test_host_that_left_the_schedule_does_not_return_at_its_old_time() -> 
                 if number < 5:
                     schedule.add(f"https://b.example/{number + 1}")
 
-    assert await end_within(crawl, 5_000, work)
+    await crawl.run(5_000, work)
+
     assert [url[-1] for _, url in crawl.starts] == list("012345")
 
 
@@ -352,28 +344,6 @@ async def test_cancelled_source_raises() -> None:
     assert [str(error) for error in crawl.errors] == ["the source was cancelled"]
 
 
-async def test_schedule_closed_while_turns_begin_keeps_no_turn(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    for steps in range(20):
-        crawl = Crawl(ledger=SlowLedger, default_delay=0.0)
-        await crawl.checker.prefetch(sites(4))
-        schedule = crawl.gate.schedule(sites(4))
-
-        async def get(schedule: TurnSchedule = schedule) -> None:
-            with suppress(StopAsyncIteration):
-                await anext(schedule)
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(4):
-                tasks.start_soon(get)
-            for _ in range(steps):
-                await anyio.lowlevel.checkpoint()
-            await schedule.aclose()
-        assert crawl.gate.stats.under_way == 0
-    assert caplog.records == []
-
-
 async def test_listener_can_add_urls() -> None:
     crawl = Crawl()
     crawl.serve(crawl_delay=3_600)
@@ -412,9 +382,7 @@ async def test_cancelled_worker_leaves_its_wake_up_to_another(crawl: Crawl) -> N
     assert crawl.times == [3_600, 3_600 + DELAY]
 
 
-async def test_host_that_reappears_during_its_lookup_is_looked_up_again(
-    crawl: Crawl,
-) -> None:
+async def test_host_that_returns_during_its_lookup_is_tried_again(crawl: Crawl) -> None:
     send, receive = anyio.create_memory_object_stream[str](5)
     send.send_nowait("example.com")
     answers: list[str | None] = [None, PUBLIC]
@@ -451,9 +419,7 @@ async def test_urls_that_would_exceed_the_patience_are_skipped(crawl: Crawl) -> 
     assert all(isinstance(event.error, TurnNotInTimeError) for event in skipped(crawl))
 
 
-async def test_urls_of_a_host_blocked_before_the_crawl_are_skipped(
-    crawl: Crawl,
-) -> None:
+async def test_urls_of_a_host_blocked_before_a_crawl_are_skipped(crawl: Crawl) -> None:
     schedule = crawl.gate.schedule(patience=60)
     schedule.add(PAGES[0])
     await crawl.visit(status=429, retry_after="3600")
@@ -492,40 +458,6 @@ async def test_urls_of_an_unreachable_origin_are_skipped_with_the_retry_time() -
 # --- A crawl that grows -------------------------------------------------------------
 
 
-async def test_crawl_that_adds_links_ends_after_the_last_one() -> None:
-    crawl = Crawl()
-    schedule = crawl.gate.schedule()
-    schedule.add(PAGES[0])
-
-    async def work() -> None:
-        async for url, turn in schedule:
-            async with turn:
-                crawl.starts.append((crawl.seconds, str(url)))
-                if url in PAGES[:2]:
-                    schedule.add(PAGES[PAGES.index(str(url)) + 1])
-
-    await crawl.run(100, work, work)
-
-    assert crawl.times == [DELAY, 2 * DELAY, 3 * DELAY]
-
-
-async def test_added_urls_count_towards_the_window(crawl: Crawl) -> None:
-    read: list[str] = []
-
-    def source() -> Iterator[str]:
-        for url in PAGES:
-            read.append(url)
-            yield url
-
-    schedule = crawl.gate.schedule(source(), window=3)
-    for number in range(3):
-        schedule.add(f"{ORIGIN}/added{number}")
-
-    await work_for(crawl, DELAY - 1, schedule)
-
-    assert read == PAGES[:1]
-
-
 async def test_add_raises_in_another_thread_or_if_given_no_url() -> None:
     crawl = Crawl()
     schedule = crawl.gate.schedule()
@@ -534,20 +466,6 @@ async def test_add_raises_in_another_thread_or_if_given_no_url() -> None:
         await anyio.to_thread.run_sync(schedule.add, PUBLIC)
     with pytest.raises(TypeError, match="expected a URL, got 7"):
         schedule.add(7)  # type: ignore[arg-type]
-
-
-async def test_loop_that_passes_over_its_last_url_ends(crawl: Crawl) -> None:
-    """The loop's variable keeps the turn, which used to keep the schedule open."""
-    ended = anyio.Event()
-
-    async def work() -> None:
-        async for _url, _turn in crawl.gate.schedule(PAGES[:1]):
-            continue
-        ended.set()
-
-    await crawl.run(2, work)
-
-    assert ended.is_set()
 
 
 def no_delay(host: str) -> float:
@@ -587,9 +505,7 @@ async def test_worker_gets_the_error_of(
 # --- Stopping -----------------------------------------------------------------------
 
 
-async def test_closed_schedule_reports_each_url_that_was_waiting_or_is_added(
-    crawl: Crawl,
-) -> None:
+async def test_closed_schedule_reports_each_waiting_or_added_url(crawl: Crawl) -> None:
     """The URLs used to vanish, and `add` raised a RuntimeError in the open turn."""
     schedule = crawl.gate.schedule(PAGES + OTHER_PAGES)
 
@@ -652,9 +568,7 @@ class Spider:
 
 
 @pytest.mark.parametrize("closed", ["gate", "schedule"])
-async def test_closing_at_any_point_visits_or_reports_each_url_once(
-    closed: str,
-) -> None:
+async def test_closing_at_any_point_visits_or_reports_urls_once(closed: str) -> None:
     for number in count(1):
         spider, event = Spider(), anyio.Event()
         owner: Any = spider.schedule if closed == "schedule" else spider.crawl.gate
@@ -680,22 +594,6 @@ async def test_closing_at_any_point_visits_or_reports_each_url_once(
     assert 20 < number < 1_000
 
 
-async def test_url_found_to_be_disallowed_after_closing_is_reported_once(
-    crawl: Crawl,
-) -> None:
-    schedule = crawl.gate.schedule([PRIVATE])
-    begin = crawl.gate._turns.begin
-
-    async def begin_late(claim: Claim) -> None:
-        await schedule.aclose()
-        await begin(claim)
-
-    crawl.gate._turns.begin = begin_late  # type: ignore[method-assign]
-    await crawl.run(0, partial(worker, crawl, schedule))
-
-    assert [(event.url, event.error) for event in skipped(crawl)] == [(PRIVATE, None)]
-
-
 @pytest.mark.parametrize("closed", ["gate", "schedule"])
 async def test_urls_of_a_schedule_that_never_began_are_reported(closed: str) -> None:
     crawl = Crawl()
@@ -708,16 +606,6 @@ async def test_urls_of_a_schedule_that_never_began_are_reported(closed: str) -> 
     schedule.add(PRIVATE)
 
     assert [event.url for event in skipped(crawl)] == [PUBLIC, PRIVATE]
-
-
-async def test_url_added_after_the_last_turn_is_reported() -> None:
-    crawl = Crawl()
-    schedule = crawl.gate.schedule()
-
-    await crawl.run(0, partial(worker, crawl, schedule))
-    schedule.add(PUBLIC)
-
-    assert [event.url for event in skipped(crawl)] == [PUBLIC]
 
 
 async def test_turn_cannot_be_entered_after_its_url_was_reported(
@@ -734,9 +622,7 @@ async def test_turn_cannot_be_entered_after_its_url_was_reported(
     assert not caplog.records  # of an error in the schedule's task
 
 
-async def test_url_from_the_frontier_that_arrives_after_closing_is_reported(
-    crawl: Crawl,
-) -> None:
+async def test_url_that_arrives_after_closing_is_reported(crawl: Crawl) -> None:
     frontier = Urls(crawl, *PAGES)
     schedule = crawl.gate.schedule_hosts(["example.com"], frontier.next_url)
 
@@ -886,9 +772,7 @@ async def test_bad_url_from_the_frontier_is_skipped(
     assert crawl.starts == [(3_600, PUBLIC)]
 
 
-async def test_host_blocked_beyond_the_patience_leaves_the_schedule(
-    crawl: Crawl,
-) -> None:
+async def test_host_blocked_beyond_patience_leaves_the_schedule(crawl: Crawl) -> None:
     await crawl.visit(status=429, retry_after="3600")
     frontier = Urls(crawl, *PAGES, "https://other.example/")
     schedule = crawl.gate.schedule_hosts(frontier.urls, frontier.next_url, patience=60)

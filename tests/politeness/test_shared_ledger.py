@@ -321,16 +321,6 @@ class TestWithoutStore:
         assert isinstance(returned, LedgerReturned)
         assert returned.elapsed_seconds == 11.0
 
-    async def test_end_that_the_store_missed_is_sent_later(self, fleet: Fleet) -> None:
-        by_duration = pace(2.0, delay_factor=5.0)
-        async with fleet.ledger() as one, fleet.ledger() as other:
-            grant = await get_grant(one, pace=by_duration)
-            fleet.stop()
-            await one.end(grant, TurnEnd.GOOD)
-            await fleet.clock.pass_time(30)
-            await fleet.restart()
-            await get_grant(other, pace=by_duration)
-
     async def test_host_is_forgotten_without_the_store_and_then_in_it(
         self, fleet: Fleet
     ) -> None:
@@ -357,20 +347,21 @@ class TestWithoutStore:
             assert isinstance(await other.start("another.example", ONE), Wait)
         assert [type(event) for event in fleet.events] == [LedgerFailed, LedgerReturned]
 
-    async def test_store_that_fails_again_keeps_the_missing_ends(
+    async def test_ends_that_the_store_missed_are_kept_until_it_works(
         self, fleet: Fleet
     ) -> None:
         """A turn used to stay open for `max_turn_seconds` if its end was sent once."""
         answers = iter([False, True, True])
+        by_duration = pace(2.0, delay_factor=5.0)
         async with fleet.ledger() as one, fleet.ledger() as other:
-            grant = await get_grant(one)
+            grant = await get_grant(one, pace=by_duration)
             fleet.stop()
             await one.end(grant, TurnEnd.GOOD)
             fleet.store.refuses = lambda _: next(answers)
             await fleet.clock.pass_time(1.0)
             await fleet.restart()
             fleet.clock.advance(2.01)
-            await get_grant(other)
+            await get_grant(other, pace=by_duration)
 
 
 class TestHungStore:

@@ -99,18 +99,14 @@ def test_check_many_keeps_the_order_and_stops_when_it_is_closed(
     assert next(urls) == reached + 1
 
 
-def test_wrong_arguments_raise_in_the_calling_thread(
-    checker: sync.RobotsChecker,
-) -> None:
+def test_bad_arguments_raise_in_the_calling_thread(checker: sync.RobotsChecker) -> None:
     with pytest.raises(InvalidURLError):
         checker.can_fetch(AGENT, "junk")
     with pytest.raises(TypeError):
         checker.check_many(AGENT, PRIVATE)
 
 
-def test_lookup_of_a_cached_origin_works_while_the_loop_is_busy(
-    checker: sync.RobotsChecker,
-) -> None:
+def test_cached_lookup_works_while_a_loop_is_busy(checker: sync.RobotsChecker) -> None:
     checker.can_fetch(AGENT, PUBLIC)
     may_go_on = threading.Event()
     checker._loop.portal.start_task_soon(may_go_on.wait, _TIMEOUT_SECONDS)
@@ -170,9 +166,7 @@ def test_error_on_opening_or_closing_is_raised_in_the_calling_thread() -> None:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_checker_in_a_thread_that_runs_a_loop_works_and_warns_once(
-    backend: str,
-) -> None:
+def test_checker_in_a_thread_with_a_loop_works_and_warns_once(backend: str) -> None:
     """It used to create its locks for trio but use them in its own event loop."""
 
     async def check() -> list[bool]:
@@ -190,9 +184,7 @@ def test_checker_in_a_thread_that_runs_a_loop_works_and_warns_once(
     assert [one.filename for one in warned] == [__file__]
 
 
-def test_checker_does_not_warn_if_no_other_task_has_to_wait(
-    checker: sync.RobotsChecker,
-) -> None:
+def test_no_warning_if_no_other_task_has_to_wait(checker: sync.RobotsChecker) -> None:
     async def check() -> None:
         checker.can_fetch(AGENT, PUBLIC)  # the loop has no other task
         async with anyio.create_task_group() as tasks:

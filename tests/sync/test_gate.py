@@ -149,9 +149,7 @@ def test_members_and_arguments_match_the_asynchronous_ones(
     assert signatures(*ours) == expected
 
 
-def test_threads_respect_a_hosts_delay_and_do_not_wait_for_other_hosts(
-    crawl: Crawl,
-) -> None:
+def test_threads_respect_a_hosts_delay_but_not_that_of_others(crawl: Crawl) -> None:
     with crawl.turn_in_another_thread():
         visits = [crawl.threads.submit(crawl.visit) for _ in range(2)]
         crawl.wait_for(waiting=2)
