@@ -127,10 +127,11 @@ class TestUpdate:
     async def test_update_that_loses_every_race_raises_when_its_time_is_over(
         self, valkey: Valkey, prefix: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        """It used to fail after ten lost races."""
         calls = 0
 
         def pause(*_: float) -> float:
-            return 0.0 if calls <= 3 else 2 * CALL_SECONDS
+            return 0.0 if calls <= 30 else 2 * CALL_SECONDS
 
         def change(_: bytes | None) -> tuple[bytes, None]:
             nonlocal calls
@@ -144,34 +145,7 @@ class TestUpdate:
                 await store.update(KEY, change)
             value = await store.get(KEY)
 
-        assert (calls, value) == (4, b"xxxx")
-
-    async def test_lost_race_between_stores_is_not_a_failure(
-        self, valkey: Valkey, prefix: str
-    ) -> None:
-        """After ten lost races, an update used to fail."""
-
-        def count_up(kept: bytes | None) -> tuple[bytes, None]:
-            return b"%d" % (int(kept or b"0") + 1), None
-
-        async with AsyncExitStack() as stack, anyio.create_task_group() as tasks:
-            for _ in range(16):
-                store = RedisStore(valkey.url, prefix=prefix)
-                await stack.enter_async_context(store)
-                for _ in range(10):
-                    tasks.start_soon(store.update, KEY, count_up)
-
-        assert valkey.ask("GET", prefix + KEY) == "160"
-
-    async def test_failure_of_the_change_is_not_one_of_redis(
-        self, valkey: Valkey, prefix: str
-    ) -> None:
-        def fail(_: bytes | None) -> None:
-            raise ConnectionError("mine")
-
-        async with RedisStore(valkey.url, prefix=prefix) as store:
-            with pytest.raises(ConnectionError, match="mine"):
-                await store.update(KEY, fail)
+        assert (calls, value) == (31, b"x" * 31)
 
 
 class TestUpdateTimed:

@@ -8,6 +8,8 @@ import re
 import sqlite3
 import threading
 from contextlib import aclosing, closing, contextmanager, suppress
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -26,7 +28,6 @@ from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
-    from pathlib import Path
 
     from robotsgate import Store
 
@@ -141,25 +142,15 @@ async def test_keys_and_purge_work_in_slices_so_that_others_can_write(
 # --- a file that is not a store ----------------------------------------------------
 
 
-def a_text_file(path: Path) -> None:
-    path.write_text("User-agent: *\n" * 1_000, encoding="ascii")
-
-
 def a_file_of_another_program(path: Path) -> None:
     execute_sql(path, "CREATE TABLE kept (key TEXT PRIMARY KEY, value BLOB)")
     execute_sql(path, "PRAGMA application_id = 1234")
     execute_sql(path, "PRAGMA user_version = 2")
 
 
-def a_file_of_an_earlier_version(path: Path) -> None:
-    """The file and its entries always have the same version."""
+def a_store_of_version(version: int, path: Path) -> None:
     anyio.run(SQLiteStore(path).aclose)
-    execute_sql(path, f"PRAGMA user_version = {_codec.VERSION - 1}")
-
-
-def a_file_of_a_later_version(path: Path) -> None:
-    anyio.run(SQLiteStore(path).aclose)
-    execute_sql(path, "PRAGMA user_version = 99")
+    execute_sql(path, f"PRAGMA user_version = {version}")
 
 
 def a_truncated_file(path: Path) -> None:
@@ -167,25 +158,25 @@ def a_truncated_file(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:5_000])
 
 
-def a_directory(path: Path) -> None:
-    path.mkdir()
-
-
-REFUSED_FILES = {
-    a_text_file: "file is not a database",
-    a_file_of_another_program: "expected a robotsgate store, got another",
-    a_file_of_an_earlier_version: "unreleased version of robotsgate; delete it",
-    a_file_of_a_later_version: "got 99: it was written by a later version",
-    a_truncated_file: "malformed",
-    a_directory: "expected the path of a file, got the folder",
-}
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    REFUSED_FILES.items(),
-    ids=[make.__name__.replace("_", " ") for make in REFUSED_FILES],
-)
+@cases("make message", {
+    "a text file": (
+        lambda path: path.write_bytes(b"User-agent: *\n" * 1_000),
+        "file is not a database",
+    ),
+    "a file of another program": (
+        a_file_of_another_program, "expected a robotsgate store, got another",
+    ),
+    # The file and its entries always have the same version.
+    "a file of an earlier version": (
+        partial(a_store_of_version, _codec.VERSION - 1),
+        "unreleased version of robotsgate; delete it",
+    ),
+    "a file of a later version": (
+        partial(a_store_of_version, 99), "got 99: it was written by a later version",
+    ),
+    "a truncated file": (a_truncated_file, "malformed"),
+    "a folder": (Path.mkdir, "expected the path of a file, got the folder"),
+})  # fmt: skip
 def test_file_that_is_not_a_store_is_refused_and_left_unchanged(
     path: Path, make: Callable[[Path], None], message: str
 ) -> None:
@@ -312,9 +303,7 @@ def file_bytes(path: Path) -> int:
     return pages * PAGE
 
 
-async def test_keys_written_longest_ago_are_evicted_when_the_file_is_full(
-    path: Path,
-) -> None:
+async def test_oldest_keys_are_evicted_when_the_file_is_full(path: Path) -> None:
     async with SQLiteStore(path, max_bytes=MEBIBYTE) as store:
         for number in range(150):
             await store.update(f"{number:03}", to(bytes(20_000)))
@@ -327,9 +316,7 @@ async def test_keys_written_longest_ago_are_evicted_when_the_file_is_full(
     assert file_bytes(path) < 1.2 * MEBIBYTE
 
 
-async def test_transaction_larger_than_max_bytes_does_not_grow_the_file(
-    path: Path,
-) -> None:
+async def test_transaction_above_max_bytes_does_not_grow_the_file(path: Path) -> None:
     """Room used to be made only at its end, after the file had grown."""
     async with SQLiteStore(path, max_bytes=MEBIBYTE) as store:
         with anyio.fail_after(TIMEOUT_SECONDS):
@@ -364,9 +351,7 @@ async def test_value_larger_than_max_bytes_does_no_harm(path: Path) -> None:
 # --- one thread, many callers ------------------------------------------------------
 
 
-async def test_calls_made_while_the_thread_is_busy_share_one_transaction(
-    path: Path,
-) -> None:
+async def test_calls_while_the_thread_is_busy_share_one_transaction(path: Path) -> None:
     statements: list[str] = []
     async with SQLiteStore(path) as store:
         store._writer.set_trace_callback(statements.append)
@@ -381,9 +366,7 @@ async def test_calls_made_while_the_thread_is_busy_share_one_transaction(
     assert statements.count("COMMIT") <= 2
 
 
-async def test_update_cancelled_before_it_begins_is_dropped(
-    path: Path,
-) -> None:
+async def test_update_cancelled_before_it_begins_is_dropped(path: Path) -> None:
     async with SQLiteStore(path) as store:
         with anyio.fail_after(TIMEOUT_SECONDS):
             async with anyio.create_task_group() as tasks:
@@ -420,9 +403,7 @@ async def test_store_works_after_a_call_is_cancelled_at_any_point(
             raise AssertionError(f"not finished after {MAX_CHECKPOINTS} checkpoints")
 
 
-def test_cancellation_by_asyncio_does_not_let_two_threads_work_at_once(
-    path: Path,
-) -> None:
+def test_cancellation_by_asyncio_lets_no_two_threads_work_at_once(path: Path) -> None:
     """`asyncio.wait_for` ends the wait, but not the thread."""
     is_inside, may_go = threading.Event(), threading.Event()
     changes: list[str] = []
@@ -543,9 +524,7 @@ async def test_new_file_locked_for_too_long_raises_when_used(
                     await call(store)
 
 
-async def test_store_waits_for_a_briefly_locked_new_file(
-    path: Path,
-) -> None:
+async def test_store_waits_for_a_briefly_locked_new_file(path: Path) -> None:
     with anyio.fail_after(TIMEOUT_SECONDS):
         async with anyio.create_task_group() as tasks:
             with locked(path):
@@ -557,9 +536,7 @@ async def test_store_waits_for_a_briefly_locked_new_file(
     await store.aclose()
 
 
-async def test_locked_file_that_is_not_a_store_is_refused_when_used(
-    path: Path,
-) -> None:
+async def test_locked_file_that_is_not_a_store_is_refused_when_used(path: Path) -> None:
     with locked(path):
         opened_early = SQLiteStore(path)
     a_file_of_another_program(path)
@@ -593,7 +570,7 @@ async def test_store_closes_its_file_when_no_thread_can_start(
 async def test_store_opened_by_another_process_raises_and_is_left_open(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Like the test above, but where coverage can see it."""
+    """As in a child process, but where coverage can see it."""
     store = SQLiteStore(path)
     with monkeypatch.context() as patch:
         patch.setattr(os, "getpid", lambda: -1)
