@@ -10,6 +10,4 @@ from .crawl import Crawl
 @pytest.fixture
 async def crawl() -> Crawl:
     """A crawl with its robots.txt in memory, whose host is ready."""
-    crawl = Crawl()
-    await crawl.warm_up()
-    return crawl
+    return await Crawl().warm_up()

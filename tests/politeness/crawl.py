@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 import anyio.lowlevel
@@ -158,10 +158,11 @@ class Crawl:
         await self.run(10, cancel)
         return outcomes[0]
 
-    async def warm_up(self) -> None:
+    async def warm_up(self) -> Self:
         """Cache robots.txt and let the delay pass."""
         await self.checker.can_fetch(AGENT, PUBLIC)
         self.clock.advance(3_600)
+        return self
 
     @asynccontextmanager
     async def open_turn(self, url: str = PUBLIC) -> AsyncIterator[None]:

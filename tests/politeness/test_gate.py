@@ -178,8 +178,7 @@ class WatchedLedger(LocalLedger):
 
 
 async def test_ledger_is_not_called_when_a_queued_caller_gives_up() -> None:
-    crawl = Crawl(ledger=WatchedLedger)
-    await crawl.warm_up()
+    crawl = await Crawl(ledger=WatchedLedger).warm_up()
     await crawl.visit()
 
     async with anyio.create_task_group() as tasks:
@@ -196,8 +195,7 @@ async def test_ledger_is_not_called_when_a_queued_caller_gives_up() -> None:
 
 
 async def test_unchanged_permission_needs_no_second_grant_from_the_ledger() -> None:
-    crawl = Crawl(ledger=WatchedLedger)
-    await crawl.warm_up()
+    crawl = await Crawl(ledger=WatchedLedger).warm_up()
 
     await crawl.run(100, crawl.visit, crawl.visit)
 
@@ -208,28 +206,26 @@ async def test_unchanged_permission_needs_no_second_grant_from_the_ledger() -> N
 # --- 429 and 503 for robots.txt -----------------------------------------------------
 
 
-async def busy_crawl(*, store: MemoryStore | None = None) -> Crawl:
-    """A crawl with a stale copy of robots.txt, whose server now returns 429."""
-    crawl = Crawl(store=store)
-    await crawl.warm_up()
+@pytest.fixture
+async def busy(crawl: Crawl) -> Crawl:
+    """A crawl with a stale copy of robots.txt, after a direct check has got a 429."""
     crawl.site.serve(ORIGIN, status=429, headers={"Retry-After": "3600"})
     crawl.clock.advance(DAY)
+    assert await crawl.checker.can_fetch(AGENT, PUBLIC)
+    crawl.serve()
     return crawl
 
 
-async def test_page_waits_for_the_retry_after_seen_by_a_direct_check() -> None:
+async def test_page_waits_for_the_retry_after_seen_by_a_check(busy: Crawl) -> None:
     """The stale copy used to let the page start immediately."""
-    crawl = await busy_crawl()
-    assert await crawl.checker.can_fetch(AGENT, PUBLIC)
-    crawl.serve()
-    began_at = crawl.seconds
+    began_at = busy.seconds
 
     with pytest.raises(TurnNotInTimeError) as caught:
-        await crawl.visit(patience=60)
-    await crawl.run(4_000, crawl.visit)
+        await busy.visit(patience=60)
+    await busy.run(4_000, busy.visit)
 
-    assert caught.value.ready_at == crawl.clock.now() - 4_000 + 3_600
-    assert crawl.times == [began_at + 3_600 + DELAY]  # robots.txt first
+    assert caught.value.ready_at == busy.clock.now() - 4_000 + 3_600
+    assert busy.times == [began_at + 3_600 + DELAY]  # robots.txt first
 
 
 async def test_page_waits_for_the_retry_after_of_a_429_that_allows_everything() -> None:
@@ -245,17 +241,14 @@ async def test_page_waits_for_the_retry_after_of_a_429_that_allows_everything() 
     assert crawl.times == [began_at + 7_200]
 
 
-async def test_retry_after_of_one_origin_does_not_delay_other_origins() -> None:
-    crawl = await busy_crawl()
-    await crawl.checker.can_fetch(AGENT, PUBLIC)
-    await crawl.checker.can_fetch(AGENT, f"{HTTP_ORIGIN}/")
-    crawl.serve()
-    began_at = crawl.seconds
+async def test_retry_after_of_one_origin_does_not_delay_others(busy: Crawl) -> None:
+    await busy.checker.can_fetch(AGENT, f"{HTTP_ORIGIN}/")
+    began_at = busy.seconds
 
-    await crawl.run(4_000, crawl.visit, partial(crawl.visit, f"{HTTP_ORIGIN}/"))
+    await busy.run(4_000, busy.visit, partial(busy.visit, f"{HTTP_ORIGIN}/"))
 
-    assert crawl.starts[0] == (began_at, f"{HTTP_ORIGIN}/")
-    assert crawl.starts[1][0] >= began_at + 3_600
+    assert busy.starts[0] == (began_at, f"{HTTP_ORIGIN}/")
+    assert busy.starts[1][0] >= began_at + 3_600
 
 
 async def test_clock_set_back_does_not_make_an_old_file_look_new(crawl: Crawl) -> None:
@@ -268,35 +261,27 @@ async def test_clock_set_back_does_not_make_an_old_file_look_new(crawl: Crawl) -
     assert [type(error) for error in crawl.errors] == [DisallowedError]
 
 
-async def test_closing_the_gate_ends_the_wait_for_the_retry_after() -> None:
-    crawl = await busy_crawl()
-    await crawl.checker.can_fetch(AGENT, PUBLIC)
+async def test_closing_the_gate_ends_the_wait_for_the_retry_after(busy: Crawl) -> None:
+    await busy.run(0, busy.visit, busy.gate.aclose)
 
-    await crawl.run(0, crawl.visit, crawl.gate.aclose)
-
-    assert [str(error) for error in crawl.errors] == ["the gate is closed"]
+    assert [str(error) for error in busy.errors] == ["the gate is closed"]
 
 
 # --- forgetting incidents -----------------------------------------------------------
 
 
-async def test_caller_waiting_for_robots_txt_tries_again_if_its_host_is_forgotten() -> (
-    None
-):
-    crawl = await busy_crawl()
-    await crawl.checker.can_fetch(AGENT, PUBLIC)
-    crawl.serve()
-    began_at = crawl.seconds
+async def test_forgotten_host_lets_callers_try_robots_txt_again(busy: Crawl) -> None:
+    began_at = busy.seconds
 
     async def refresh_and_forget() -> None:
-        await crawl.gate.forget(OTHER_PAGE)
-        await crawl.gate.forget(PUBLIC)  # only waits again
-        await crawl.checker.refresh(PUBLIC)
-        await crawl.gate.forget(PUBLIC)
+        await busy.gate.forget(OTHER_PAGE)
+        await busy.gate.forget(PUBLIC)  # only waits again
+        await busy.checker.refresh(PUBLIC)
+        await busy.gate.forget(PUBLIC)
 
-    await crawl.run(5_000, crawl.visit, refresh_and_forget)
+    await busy.run(5_000, busy.visit, refresh_and_forget)
 
-    assert crawl.times == [began_at]
+    assert busy.times == [began_at]
 
 
 async def test_forgetting_what_is_not_a_url_raises() -> None:
@@ -306,8 +291,7 @@ async def test_forgetting_what_is_not_a_url_raises() -> None:
 
 @each_way
 async def test_cancelled_forget_wakes_callers(way: str) -> None:
-    crawl = Crawl(ledger=SlowLedger)
-    await crawl.warm_up()
+    crawl = await Crawl(ledger=SlowLedger).warm_up()
     await crawl.visit(status=429, retry_after="3600")
 
     async def forget() -> None:
@@ -385,12 +369,6 @@ async def test_patience_includes_the_robots_txt_fetch() -> None:
     "httpx": ([{"response": httpx.Response(429, headers=[
         ("Retry-After", "60"), ("Retry-After", "500"),
     ])}], None, "429", 500),
-    "requests": ([{"response": SimpleNamespace(
-        status_code=429, headers={"retry-after": "500"}
-    )}], None, "429", 500),
-    "aiohttp": ([{"response": SimpleNamespace(
-        status=429, headers={"Retry-After": "500"}
-    )}], None, "429", 500),
     "only the status": ([{"response": 429, "retry_after": "500"}], None, "429", 500),
     "nothing": ([], None, "", 0),
     "replaced report": (
@@ -478,8 +456,7 @@ async def test_turn_cancelled_at_any_point_leaves_nothing_behind(
 async def test_turn_that_is_never_closed_ends_when_overdue(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    crawl = Crawl(max_turn_seconds=60)
-    await crawl.warm_up()
+    crawl = await Crawl(max_turn_seconds=60).warm_up()
     leaked = crawl.gate.turn("https://name:secret@example.com/")
     await leaked.__aenter__()
 
@@ -729,8 +706,7 @@ async def test_each_host_may_have_a_default_delay_of_its_own(max_hosts: int) -> 
 
 async def test_default_delay_that_changes_applies_from_the_next_turn_on() -> None:
     delays = {HOST: 60.0}
-    crawl = Crawl(default_delay=delays.__getitem__)
-    await crawl.warm_up()
+    crawl = await Crawl(default_delay=delays.__getitem__).warm_up()
 
     for delay, expected in [(60, 60), (1, DELAY), (30, 30)]:
         delays[HOST] = delay
@@ -849,8 +825,7 @@ async def test_waiting_time_is_counted_even_if_no_turn_is_granted() -> None:
 
 
 async def test_evictions_of_blocked_hosts_are_counted() -> None:
-    crawl = Crawl(max_hosts=1)
-    await crawl.warm_up()
+    crawl = await Crawl(max_hosts=1).warm_up()
     await crawl.visit(status=429, retry_after="600")
 
     await crawl.run(20, partial(crawl.visit, OTHER_PAGE))
@@ -884,8 +859,7 @@ async def test_closing_fails_waiters_but_not_turns_and_fetches(crawl: Crawl) -> 
 
 @pytest.mark.parametrize("is_busy", [False, True], ids=["a grant", "a wait"])
 async def test_ledger_answer_after_closing_begins_no_turn(*, is_busy: bool) -> None:
-    crawl = Crawl(ledger=WatchedLedger)
-    await crawl.warm_up()
+    crawl = await Crawl(ledger=WatchedLedger).warm_up()
     if is_busy:
         await crawl.visit()
     crawl.ledger.closes = crawl.gate
@@ -952,8 +926,7 @@ async def test_bad_argument_raises_and_leaves_the_checker_usable(
     "a function that returns a timedelta": (lambda _: timedelta(minutes=2),),
 })  # fmt: skip
 async def test_durations_can_be_timedeltas(delay: Any) -> None:  # noqa: ANN401 (a timedelta or a function)
-    crawl = Crawl(default_delay=delay, max_delay=timedelta(hours=1))
-    await crawl.warm_up()
+    crawl = await Crawl(default_delay=delay, max_delay=timedelta(hours=1)).warm_up()
     await crawl.visit()
 
     with pytest.raises(TurnNotInTimeError, match=r"at least 120\.0 s away"):

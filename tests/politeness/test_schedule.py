@@ -594,6 +594,20 @@ async def test_closing_at_any_point_visits_or_reports_urls_once(closed: str) -> 
     assert 20 < number < 1_000
 
 
+async def test_url_disallowed_after_closing_is_reported_once(crawl: Crawl) -> None:
+    schedule = crawl.gate.schedule([PRIVATE])
+    begin = crawl.gate._turns.begin
+
+    async def begin_late(claim: Claim) -> None:
+        await schedule.aclose()
+        await begin(claim)
+
+    crawl.gate._turns.begin = begin_late  # type: ignore[method-assign]
+    await crawl.run(0, partial(worker, crawl, schedule))
+
+    assert [(event.url, event.error) for event in skipped(crawl)] == [(PRIVATE, None)]
+
+
 @pytest.mark.parametrize("closed", ["gate", "schedule"])
 async def test_urls_of_a_schedule_that_never_began_are_reported(closed: str) -> None:
     crawl = Crawl()
