@@ -5,23 +5,17 @@ from __future__ import annotations
 import gzip
 from typing import TYPE_CHECKING
 
-import anyio
-import anyio.to_thread
 import pytest
 
 from robotsgate.fetching._direct import DirectFetcher
 from tests.cancellation import cancelled_at, each_way, suspensions
-from tests.fetching.fetches import PATIENCE_SECONDS, RULES, fetched
-from tests.servers.answers import Raw, Reply, Routes, chunked, redirect
-from tests.servers.loopback import Connection
+from tests.fetching.fetches import RULES, fetched
+from tests.servers.answers import Reply, Routes, chunked, redirect
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable
 
-    from tests.servers.loopback import LoopbackServer
-
-    Serve = Callable[..., LoopbackServer]
+    from tests.servers.loopback import LoopbackServer, Serve
 
 pytestmark = pytest.mark.anyio
 
@@ -77,23 +71,3 @@ async def test_fetch_of_an_error_page_can_be_cancelled_anywhere(
     server = serve(Reply(status=500, body=page))
 
     assert await cancel_everywhere(server.url, server, way) > 1
-
-
-async def test_fetch_can_be_cancelled_while_the_tls_handshake_hangs(
-    serve: Serve, client_tls: ssl.SSLContext
-) -> None:
-    server = serve(Raw(b"", Connection.hang), reads_requests=False)
-    url = server.url.replace("http:", "https:")
-    client = DirectFetcher(ssl_context=client_tls)
-
-    async def fetch() -> None:
-        await fetched(url, client=client)
-
-    with anyio.fail_after(PATIENCE_SECONDS):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(fetch)
-            assert await anyio.to_thread.run_sync(server.has_accepted, 1)
-            await anyio.wait_all_tasks_blocked()
-            tasks.cancel_scope.cancel()
-
-    assert server.is_left_alone()

@@ -16,12 +16,10 @@ from tests.servers.answers import Reply
 from tests.servers.loopback import dead_port
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from robotsgate.urls._address_class import IPAddress
-    from tests.servers.loopback import LoopbackServer
-
-    Serve = Callable[..., LoopbackServer]
+    from tests.servers.loopback import Serve
 
 pytestmark = pytest.mark.anyio
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import ssl
 from contextlib import suppress
 from functools import partial
@@ -31,46 +30,21 @@ from robotsgate.fetching._direct import (
 )
 from tests.fetching.fetches import PATIENCE_SECONDS, RULES, Followed, fetched
 from tests.fetching.switchboard import Switchboard
-from tests.servers.answers import Raw, Reply, endless
+from tests.servers.answers import Raw, Reply
 from tests.servers.loopback import Connection, dead_port
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import ModuleType
 
     from pytest_httpx import HTTPXMock
 
-    from tests.servers.loopback import LoopbackServer
-
-    Serve = Callable[..., LoopbackServer]
+    from tests.servers.loopback import Serve
 
 pytestmark = pytest.mark.anyio
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED_HEAD = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 SUCCESS = Outcome(status=200, body=RULES)
-
-
-async def test_each_get_has_its_own_connection(serve: Serve) -> None:
-    server, client = serve(Reply(body=RULES)), DirectFetcher()
-
-    for _ in range(3):
-        assert await fetched(server.url, client=client) == SUCCESS
-
-    assert server.accepted == 3
-    assert server.is_left_alone()
-
-
-async def test_partly_read_body_leaves_no_generator_behind(
-    serve: Serve,
-) -> None:
-    """On trio, a half-consumed generator that is dropped gives a ResourceWarning."""
-    server = serve(Raw(OK + b"\r\n", endless(b"x" * 999)))
-
-    outcome = await fetched(server.url)
-    gc.collect()
-
-    assert outcome == Outcome(status=200, body=b"x" * 512_001)
 
 
 async def test_response_sent_before_the_request_is_read_counts(

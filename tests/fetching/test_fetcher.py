@@ -17,14 +17,12 @@ from robotsgate.caching._outcome import Outcome
 from robotsgate.fetching._fetcher import is_own_request
 from robotsgate.fetching._robots_fetch import sender_for
 from tests.fetching.fetches import RULES, USER_AGENT, Followed, fetched
-from tests.servers.answers import Reply
 from tests.tables import cases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from contextvars import Context
 
-    from tests.servers.loopback import LoopbackServer
 
 pytestmark = pytest.mark.anyio
 
@@ -160,22 +158,6 @@ async def test_task_that_outlives_the_fetch_has_no_own_request() -> None:
 
     assert fetcher.saw_own_request == [True]
     assert not contexts[0].run(is_own_request, fetcher.calls[0][0])
-
-
-async def test_client_hook_can_recognize_the_checkers_own_requests(
-    serve: Callable[..., LoopbackServer],
-) -> None:
-    server = serve(Reply(body=RULES))
-    seen = []
-
-    async def hook(request: httpx.Request) -> None:
-        seen.append((request.url.path, is_own_request(str(request.url))))
-
-    async with httpx.AsyncClient(event_hooks={"request": [hook]}) as client:
-        await fetched(server.url, client=client)
-        await client.get(f"{server.url}/page")
-
-    assert seen == [("/robots.txt", True), ("/page", False)]
 
 
 # --- what is accepted -----------------------------------------------------------

@@ -35,13 +35,6 @@ async def test_file_is_retrieved(tmp_path: Path, host: str) -> None:
     assert outcome == Outcome(status=226, body=RULES)
 
 
-async def test_missing_file_is_an_answer(tmp_path: Path) -> None:
-    with FtpServer(tmp_path) as server:
-        outcome = await fetched(server.url)
-
-    assert outcome == Outcome(status=550)
-
-
 async def test_guard_also_applies_to_ftp(tmp_path: Path) -> None:
     policy = Policy(address_guard=AddressGuard.PUBLIC_ONLY)
 
@@ -97,19 +90,6 @@ async def test_hostile_reply_to_epsv_is_a_failure(reply: bytes) -> None:
 
     assert outcome.failure is not None
     assert len(outcome.error) < 500
-
-
-async def test_session_of_a_fetch_that_gives_up_ends() -> None:
-    hanging = FtpPart(replies={"USER": Connection.hang})
-
-    with LoopbackServer(hanging, reads_requests=False) as server:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(fetched, server.url.replace("http", "ftp"))
-            assert await anyio.to_thread.run_sync(server.has_accepted, 1)
-            tasks.cancel_scope.cancel()
-        is_left_alone = await anyio.to_thread.run_sync(server.is_left_alone)
-
-    assert is_left_alone
 
 
 async def test_session_ended_before_it_starts_leaves_no_connection() -> None:

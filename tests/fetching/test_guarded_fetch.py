@@ -30,9 +30,7 @@ from tests.tables import cases
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.servers.loopback import LoopbackServer
-
-    Serve = Callable[..., LoopbackServer]
+    from tests.servers.loopback import Serve
 
 pytestmark = pytest.mark.anyio
 

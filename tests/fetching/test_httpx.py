@@ -16,6 +16,7 @@ from robotsgate.caching._outcome import FailureKind, Outcome
 from robotsgate.caching._policy import Policy
 from robotsgate.fetching._fetcher import own_fetch
 from robotsgate.fetching._httpx import TransportFetcher
+from tests.faults.rows import head
 from tests.fetching.fetches import (
     PATIENCE_SECONDS,
     RULES,
@@ -28,12 +29,10 @@ from tests.servers.answers import Raw, Reply, Routes, chunked, endless, redirect
 from tests.servers.loopback import Connection
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
     from types import ModuleType
 
-    from tests.servers.loopback import Answer, LoopbackServer
-
-    Serve = Callable[..., LoopbackServer]
+    from tests.servers.loopback import Answer, Serve
 
 pytestmark = pytest.mark.anyio
 
@@ -48,10 +47,6 @@ def library(request: pytest.FixtureRequest) -> ModuleType:
     """httpx or httpx2, which have the same classes."""
     module: ModuleType = request.param
     return module
-
-
-def head(status: str, *lines: str) -> bytes:
-    return "\r\n".join([f"HTTP/1.1 {status}", *lines, "", ""]).encode()
 
 
 def recording(
@@ -317,20 +312,6 @@ async def test_response_that_cannot_be_closed_still_counts(library: ModuleType) 
     )
 
     assert await fetched("http://example.com", client=transport) == SUCCESS
-
-
-async def test_transport_error_is_a_failure_with_that_cause(
-    library: ModuleType,
-) -> None:
-    error = library.ReadError("why")
-
-    def fail(_: object) -> object:
-        raise error
-
-    outcome = await fetched("http://a.test", client=library.MockTransport(fail))
-
-    assert outcome == Outcome(failure=FailureKind.TRANSFER, error="ReadError: why")
-    assert outcome.cause is error
 
 
 class ForeignError(Exception):

@@ -15,15 +15,12 @@ from tests.servers.answers import Reply, Routes, redirect
 from tests.servers.loopback import Connection, dead_port
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import ModuleType
 
     from robotsgate import Verdict
     from robotsgate.events import CheckerEvent
     from robotsgate.stores._base import Change
-    from tests.servers.loopback import LoopbackServer
-
-    Serve = Callable[..., LoopbackServer]
+    from tests.servers.loopback import Serve
 
 pytestmark = pytest.mark.anyio
 

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from tests.servers.loopback import LoopbackServer
-
-    Serve = Callable[..., LoopbackServer]
+    from tests.servers.loopback import Serve
 
 pytestmark = pytest.mark.anyio
 

@@ -265,6 +265,10 @@ _DEAD = socket.socket()
 _DEAD.bind(("127.0.0.1", 0))
 
 
+Serve = Callable[..., LoopbackServer]
+"""The fixture `serve`; its arguments are those of `LoopbackServer`."""
+
+
 def dead_port() -> int:
     """A loopback port on which nothing listens while this process runs."""
     port: int = _DEAD.getsockname()[1]
