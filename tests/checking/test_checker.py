@@ -45,7 +45,6 @@ from .builders import (
     GatedSite,
     GatedStore,
     TickingClock,
-    add_answer,
     answered_at_once,
     checker_of,
     concurrently,
@@ -563,20 +562,6 @@ async def test_refresh_fetches_even_a_fresh_origin() -> None:
     assert checker.stats.store_misses == 1  # a refresh is not a miss
 
 
-async def test_refresh_joins_a_running_fetch() -> None:
-    site = GatedSite()
-    checker = checker_of(site)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(checker.can_fetch, AGENT, PUBLIC)
-        await let_others_run()
-        tasks.start_soon(checker.refresh, PUBLIC)
-        await let_others_run()
-        site.gate.set()
-
-    assert site.requests == [ROBOTS_TXT]
-
-
 async def test_forget_removes_the_entry_from_memory_and_store() -> None:
     store = MemoryStore()
     checker = checker_of(site_of(), store=store)
@@ -628,26 +613,6 @@ async def test_copy_forgotten_during_its_lookup_is_not_used() -> None:
         store.gate.set()
 
     assert not await checker.can_fetch(AGENT, PRIVATE)
-
-
-async def test_running_fetch_does_not_use_a_forgotten_copy() -> None:
-    clock, site = ManualClock(), GatedSite()
-    site.serve(ORIGIN, "User-agent: *\nAllow: /")
-    site.gate.set()
-    checker = checker_of(site, clock=clock)
-    assert await checker.can_fetch(AGENT, PRIVATE)
-    clock.advance(2 * DAY)
-    site.gate = anyio.Event()
-    site.serve(ORIGIN, status=500)
-    answers: list[bool] = []
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(add_answer, answers, checker, PRIVATE)
-        await let_others_run()
-        await checker.forget(PRIVATE)
-        site.gate.set()
-
-    assert answers == [False]
 
 
 @pytest.mark.parametrize("store_type", [type(None), MemoryStore], ids=str)

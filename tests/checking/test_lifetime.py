@@ -33,7 +33,7 @@ from .builders import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
 
@@ -207,28 +207,6 @@ async def give_up(checker: RobotsChecker) -> None:
     """Start a fetch without waiting for it."""
     with anyio.CancelScope(deadline=anyio.current_time() - 1):
         await checker.can_fetch(AGENT, PUBLIC)
-
-
-@pytest.mark.anyio
-async def test_async_generator_with_a_checker_can_be_closed_early(
-    site: GatedSite,
-) -> None:
-    checkers: list[RobotsChecker] = []
-
-    async def numbers() -> AsyncGenerator[int]:
-        async with checker_of(site) as checker:
-            checkers.append(checker)
-            for number in range(3):
-                await give_up(checker)
-                yield number
-
-    generator = numbers()
-    async for _ in generator:
-        break
-    await generator.aclose()
-
-    with pytest.raises(RuntimeError, match="the checker is closed"):
-        await checkers[0].can_fetch(AGENT, PUBLIC)
 
 
 @pytest.mark.anyio

@@ -83,25 +83,6 @@ async def test_failure_of_another_checker_is_not_believed(ill: FakeSite) -> None
     assert await checker_of(ill, store=store, clock=clock).can_fetch(AGENT, PUBLIC)
 
 
-async def test_dead_origin_is_tried_once_for_each_back_off_of_its_own() -> None:
-    """Origins fall out of memory; the store has another checker's later attempts."""
-    clock, store, site = ManualClock(), MemoryStore(), site_that_fails()
-    checker = checker_of(site, store=store, clock=clock, max_origins=1)
-    other = checker_of(site_that_fails(), store=store, clock=clock)
-    site.serve(OTHER_ORIGIN, b"")
-    requests = []
-
-    for _ in range(10):
-        await checker.can_fetch(AGENT, PUBLIC)
-        await checker.can_fetch(AGENT, OTHER_ORIGIN)
-        await other.refresh(ORIGIN)
-        requests.append(site.requests.count(ROBOTS_TXT))
-        clock.advance(30)
-
-    assert requests[:3] == [1, 1, 1]
-    assert requests[-1] < 5
-
-
 async def test_back_off_is_not_lengthened_by_the_failures_of_another_checker() -> None:
     """A checker's own failure of a minute used to close the origin for an hour."""
     clock, store, site = ManualClock(), MemoryStore(), site_that_fails()
@@ -202,22 +183,6 @@ async def test_pause_after_own_failures_doubles_up_to_retry_max() -> None:
     assert fetched_at == [0, 5, 15, 35, 65, 95, 125]
 
 
-async def test_request_that_leaves_the_machine_ends_the_pause() -> None:
-    clock, site = ManualClock(), site_that_fails(LOCAL)
-    checker = checker_of(site, clock=clock)
-    for seconds in (5, 10, 20):
-        await checker.can_fetch(AGENT, PUBLIC)
-        clock.advance(seconds)
-    site.serve(ORIGIN, b"", headers={"cache-control": "max-age=0"})
-    assert await checker.can_fetch(AGENT, PUBLIC)
-    site.fail(ORIGIN, FetchFailedError("no file", kind=LOCAL))
-    clock.advance(DAY)
-
-    verdict = await checker.check(AGENT, PUBLIC)
-
-    assert verdict.fresh_until == clock.now() + 5
-
-
 async def test_request_to_another_origin_shortens_the_pause() -> None:
     """A machine that works again used to refuse a site for up to an hour."""
     clock, site = ManualClock(), site_that_fails(LOCAL)
@@ -256,16 +221,6 @@ async def test_wait_that_a_server_asks_for_holds_after_anothers_failure() -> Non
     assert (verdict.allowed, verdict.status) == (False, 429)
     assert verdict.fresh_until == clock.now() + 3600
     assert site.requests == []
-
-
-async def test_answer_of_another_checker_ends_the_pause() -> None:
-    clock, store = ManualClock(), MemoryStore()
-    checker = checker_of(site_that_fails(LOCAL), store=store, clock=clock)
-    assert not await checker.can_fetch(AGENT, PUBLIC)
-
-    await checker_of(site_of(), store=store, clock=clock).refresh(ORIGIN)
-
-    assert await checker.can_fetch(AGENT, PUBLIC)
 
 
 async def test_pause_does_not_keep_the_exception_alive() -> None:
@@ -334,7 +289,10 @@ async def test_own_failure_after_a_redirect_tells_that_a_request_was_sent() -> N
     assert len(flight.interim.redirects) == 1
 
 
-async def test_copy_forgotten_during_an_own_failure_is_not_used() -> None:
+@pytest.mark.parametrize("kind", [LOCAL, FailureKind.CONNECT])
+async def test_copy_forgotten_during_a_fetch_that_fails_is_not_used(
+    kind: FailureKind,
+) -> None:
     clock, site = ManualClock(), GatedSite()
     site.serve(ORIGIN, RULES)
     site.gate.set()
@@ -342,7 +300,7 @@ async def test_copy_forgotten_during_an_own_failure_is_not_used() -> None:
     await checker.refresh(ORIGIN)
     clock.advance(DAY)
     site.gate = anyio.Event()
-    site.fail(ORIGIN, FetchFailedError("no file", kind=LOCAL))
+    site.fail(ORIGIN, FetchFailedError("failed", kind=kind))
     allowed: list[bool] = []
 
     async with anyio.create_task_group() as tasks:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import anyio
 import anyio.lowlevel
-import httpx
 import pytest
 
 from robotsgate import (
@@ -47,7 +46,7 @@ from .builders import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from robotsgate.caching._entry import Entry
 
@@ -225,12 +224,7 @@ async def test_concurrent_calls_look_up_each_origin_once() -> None:
     assert store.lookups == [100]
 
 
-@pytest.mark.parametrize(
-    "change", [RobotsChecker.forget, RobotsChecker.refresh], ids=["forget", "refresh"]
-)
-async def test_origin_changed_during_a_batch_lookup_is_not_taken_from_it(
-    change: Callable[[RobotsChecker, str], Awaitable[None]],
-) -> None:
+async def test_origin_refreshed_during_a_batch_lookup_is_not_taken_from_it() -> None:
     store, site = BatchingStore(), FakeSite()
     await store.fill()
     site.serve(ORIGINS[0], "User-agent: *\nDisallow: /\n")
@@ -244,7 +238,7 @@ async def test_origin_changed_during_a_batch_lookup_is_not_taken_from_it(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(look_up)
         await let_others_run()
-        await change(checker, ORIGINS[0])
+        await checker.refresh(ORIGINS[0])
         store.gate.set()
 
     assert answers == [False]
@@ -303,21 +297,6 @@ class UnreliableStore(StoreBehind):
             raise StoreError("the network is down")
 
 
-async def test_copy_that_was_unreadable_before_a_failure_is_used_after_it() -> None:
-    clock, store = ManualClock(), UnreliableStore()
-    before = await stored_by_another(store, clock, site_of())
-    clock.advance(DAY)
-    checker = checker_of(site_of(status=503), store=store, clock=clock)
-
-    answers = await checker.can_fetch_many(AGENT, [PRIVATE, PUBLIC])
-    kept = await stored(store)
-
-    assert answers == [False, True]
-    assert kept.answer == before.answer
-    assert kept.outage is not None
-    assert kept.outage.since == clock.now()
-
-
 async def test_copy_in_a_store_that_cannot_be_written_is_used_in_an_outage() -> None:
     """As with a full disk. The copy read before the fetch used to be lost after it."""
     clock, store = ManualClock(), FailingStore("update")
@@ -329,26 +308,6 @@ async def test_copy_in_a_store_that_cannot_be_written_is_used_in_an_outage() -> 
 
     assert [verdict.allowed for verdict in verdicts] == [False, True]
     assert all(verdict.is_stale for verdict in verdicts)
-
-
-@pytest.mark.parametrize("status", [200, 404])
-async def test_answer_stored_meanwhile_takes_precedence_over_a_failure(
-    status: int,
-) -> None:
-    clock, store, site = ManualClock(), MemoryStore(), GatedSite()
-    site.serve(ORIGIN, status=503)
-    checker = checker_of(site, store=store, clock=clock)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(checker.can_fetch, AGENT, PUBLIC)
-        await let_others_run()
-        clock.advance(1)
-        entry = await stored_by_another(store, clock, site_of(status=status))
-        clock.advance(1)
-        site.gate.set()
-
-    assert checker.peek(AGENT, PUBLIC) is True
-    assert await stored(store) == entry
 
 
 async def test_later_rules_from_another_process_apply() -> None:
@@ -370,22 +329,6 @@ async def test_later_rules_from_another_process_apply() -> None:
 
     assert [checker.peek(AGENT, url) for url in (PRIVATE, PUBLIC)] == [True, False]
     assert await stored(store) == theirs
-
-
-async def test_later_failure_of_another_process_does_not_affect_the_copy() -> None:
-    """The other process did not know the copy and could not read it either."""
-    clock, store, site = ManualClock(), MemoryStore(), site_of()
-    checker = checker_of(site, store=store, clock=clock)
-    await checker.prefetch([ORIGIN])
-    await store.delete(ORIGIN)
-    clock.advance(DAY)
-    await stored_by_another(store, clock, site_of(status=503))
-    site.serve(ORIGIN, status=503)
-
-    verdicts = [await checker.check(AGENT, url) for url in (PRIVATE, PUBLIC)]
-
-    assert [verdict.allowed for verdict in verdicts] == [False, True]
-    assert all(verdict.is_stale for verdict in verdicts)
 
 
 @pytest.mark.parametrize("failures", [1, 2])
@@ -431,17 +374,6 @@ async def test_not_found_page_does_not_end_a_copy_that_is_only_in_the_store() ->
     assert (await stored(store)).access is AccessResult.UNREACHABLE
 
 
-async def test_entry_with_other_terms_is_not_used() -> None:
-    clock, store, site = ManualClock(), MemoryStore(), site_of()
-
-    for policy in (Policy(), Policy.strict()):
-        checker = checker_of(site, store=store, clock=clock, policy=policy)
-        await checker.prefetch([ORIGIN])
-
-    assert len(site.requests) == 2
-    assert await store.count() == 2
-
-
 # --- one process in a fleet fetches ----------------------------------------------
 
 
@@ -479,22 +411,6 @@ async def test_two_processes_make_one_fetch_and_the_second_polls_for_it() -> Non
     assert (other.stats.fetches, other.stats.store_misses) == (0, 1)
     # It waits 0.05 s, then half as long again each time, up to a second.
     assert other.stats.lease_waits == 11
-
-
-async def test_refresh_waits_for_another_process_and_then_fetches_itself() -> None:
-    clock, store, site = ManualClock(), LeaseStore(), GatedSite()
-    one, other = (fleet_checker(site, store, clock) for _ in range(2))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(one.can_fetch, AGENT, PUBLIC)
-        await let_others_run()
-        tasks.start_soon(other.refresh, PUBLIC)
-        await clock.pass_time(1)
-        site.gate.set()
-        await clock.pass_time(1)
-
-    assert site.most_under_way == 1
-    assert [one.stats.fetches, other.stats.fetches] == [1, 1]
 
 
 async def test_checker_waits_twice_the_duration_of_a_lease_that_does_not_end() -> None:
@@ -579,17 +495,6 @@ async def test_outage_dated_ahead_in_memory_does_not_hide_that_in_the_store() ->
 
     assert not await checker.can_fetch(AGENT, PUBLIC)
     assert site.requests == []
-
-
-async def test_lease_is_released_if_the_fetch_raises() -> None:
-    store, client = LeaseStore(), httpx.AsyncClient(transport=site_of())
-    await client.aclose()
-    checker = checker_of(client, store=store)
-
-    with pytest.raises(RuntimeError, match="client has been closed"):
-        await checker.can_fetch(AGENT, PUBLIC)
-
-    assert store.owners == {}
 
 
 async def test_lease_is_released_when_the_checker_is_closed() -> None:
