@@ -31,16 +31,6 @@ if TYPE_CHECKING:
 _BODY = b"User-agent: *\nDisallow: /\x1b]0;[red]x\n"
 
 
-def test_installed_program_answers_on_stdout(serve: Serve) -> None:
-    server = serve(Reply(body=_BODY))
-
-    result = run_in_shell(f"robotsgate check {server.url}/a x")
-
-    assert result.code == 2
-    assert result.stdout.startswith(f"allowed {server.url}/a: ")
-    assert result.stderr.startswith("robotsgate: expected an absolute URL")
-
-
 def test_ctrl_c_before_a_command_starts_shows_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

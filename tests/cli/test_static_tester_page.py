@@ -73,9 +73,6 @@ def test_page_works_without_a_server(page: str, tmp_path: Path) -> None:
         results = answers(browser)
         lines = browser.find_elements(By.CSS_SELECTOR, "#lines .decides")
         applied = [line.text.partition("\n")[0] for line in lines]
-        browser.find_element(By.ID, "paths").send_keys("\nx" * 50)
-        wait_for(browser, "expected at most 50 checks")
-        after_error = answers(browser)
         loaded, messages = browser.execute_script("return [loaded, messages]")
         browser_log = browser.get_log("browser")
         browser.execute_async_script(  # forbidden by the Content-Security-Policy
@@ -95,7 +92,6 @@ def test_page_works_without_a_server(page: str, tmp_path: Path) -> None:
         "Allow: /private/open",
         "Disalow: /drafts/",
     ]
-    assert after_error == []
     assert browser_log == []
     urls = requested(log, page)
     assert f"{page}pyodide/pyodide.asm.wasm" in urls
