@@ -230,14 +230,18 @@ def test_unreadable_capture_that_applies_leaves_the_url_undecided(
     revisits = [
         record(f"{_SITE}/robots.txt", b"", kind="revisit", date=date) for date in dates
     ]
-    file = archive(tmp_path, captured(dates[1]), *revisits)
+    head = f"Location: {_SITE}/elsewhere\r\n".encode()
+    moved = http(b"", head=head, status=b"HTTP/1.1 301 X")
+    redirect = record(f"{_OTHER}/robots.txt", moved)
+    file = archive(tmp_path, captured(dates[1]), *revisits, redirect)
 
     result = program(
         "filter", "-a", "a", "--responses", file, stdin=f"{_SITE}/1\n".encode()
     )
 
     assert (result.code, result.stdout) == (3, "")
-    assert result.stderr.startswith(f"{file}: 3 captures, 2 unreadable\n")
+    counts = "4 captures, 2 unreadable, 1 unfollowed redirect"
+    assert result.stderr.startswith(f"{file}: {counts}\n")
 
 
 def test_missing_extra_is_an_error_that_says_what_to_install(
