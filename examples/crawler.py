@@ -2,7 +2,7 @@
 
 python examples/crawler.py https://shop.example/
 
-Ctrl-C stops it. The URLs that it could not request are then in frontier.txt.
+Ctrl-C stops it. Without arguments, it continues with the URLs in frontier.txt.
 """
 
 import signal
@@ -17,15 +17,24 @@ import anyio
 import httpx
 from selectolax.lexbor import LexborHTMLParser
 
-from robotsgate import PolitenessGate, RobotsChecker, RobotsError
+from robotsgate import (
+    PolitenessGate,
+    RetriesExhaustedError,
+    RobotsChecker,
+    RobotsError,
+)
 from robotsgate.events import GateEvent, URLSkipped
 from robotsgate.politeness import TurnSchedule
 
 USER_AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
 
+frontier: list[str] = []  # the URLs to request in the next run
+
 
 def links(page: httpx.Response) -> list[str]:
     """The URLs that a page, a sitemap or a redirect points to."""
+    if page.is_error:
+        return []
     if page.next_request is not None:
         return [str(page.next_request.url)]
     tree = LexborHTMLParser(page.text)
@@ -83,25 +92,29 @@ async def run_workers(
         tasks.cancel_scope.cancel()
 
 
-async def main(*start: str) -> list[str]:
-    """Crawl from `start`, and return the URLs to request in the next run."""
-    frontier = []
+def note_skipped(event: GateEvent) -> None:
+    """Keep the URLs that another run can try again."""
+    if isinstance(event, URLSkipped):
+        print("skipped:", event.error or f"{event.url} was still waiting")
+        has_failed = isinstance(event.error, RetriesExhaustedError)
+        if has_failed or event.ready_at is not None:
+            frontier.append(str(event.url))
 
-    def on_event(event: GateEvent) -> None:
-        if isinstance(event, URLSkipped):
-            print("skipped:", event.error or f"{event.url} was still waiting")
-            if event.ready_at is not None:  # otherwise, a retry would not help
-                frontier.append(str(event.url))
 
+async def main(*start: str) -> None:
+    """Crawl from `start`."""
     async with (
         httpx.AsyncClient(headers={"User-Agent": USER_AGENT}) as client,
         RobotsChecker(user_agent=USER_AGENT) as checker,
-        PolitenessGate(checker, "ExampleBot", on_event=on_event) as gate,
+        PolitenessGate(checker, "ExampleBot", on_event=note_skipped) as gate,
     ):
         await crawl(gate, client, *start)
-    return frontier
 
 
 if __name__ == "__main__":
-    urls = anyio.run(main, *sys.argv[1:])
-    Path("frontier.txt").write_text("\n".join(urls), encoding="utf-8")
+    file = Path("frontier.txt")
+    urls = sys.argv[1:] or file.read_text(encoding="utf-8").split()
+    try:
+        anyio.run(main, *urls)
+    finally:
+        file.write_text("\n".join(frontier), encoding="utf-8")
