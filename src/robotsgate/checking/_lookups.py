@@ -308,7 +308,7 @@ class Lookups:
             standing = await self.renewals.standing(origin)
             standing.forget_body()  # it may not be needed soon
 
-        await for_each(usable, prepare, at_once=self.renewals.max_concurrent_fetches)
+        await for_each(usable, prepare, limit=self.renewals.max_concurrent_fetches)
 
     def _known(self, agent: str | Sequence[str], url: _URL) -> bool | Origin:
         """The result, or the URL's origin if there is no quick result in memory."""
@@ -335,7 +335,7 @@ class Lookups:
                     others.append(origin)
                 else:
                     await work(origin)
-        await for_each(others, work, at_once=self.renewals.max_concurrent_fetches)
+        await for_each(others, work, limit=self.renewals.max_concurrent_fetches)
 
     def _rules_at_once(self, standing: Standing, agent: Agent) -> StandingFor | None:
         """The rules for `agent`; `None` if a large file must be parsed first."""
@@ -438,11 +438,11 @@ class ResultsInOrder(AsyncIterator[CheckResult]):
 
 
 async def for_each(
-    items: Iterable[_Item], work: Callable[[_Item], Awaitable[None]], *, at_once: int
+    items: Iterable[_Item], work: Callable[[_Item], Awaitable[None]], *, limit: int
 ) -> None:
     """Do `work` for each of `items` in order, letting other tasks run in between.
 
-    There are at most `at_once` (≥ 1) concurrent calls. The first exception raised by
+    There are at most `limit` (≥ 1) concurrent calls. The first exception raised by
     `work` cancels all other work, and is raised by itself, not in a group.
     """
     every = list(items)
@@ -462,7 +462,7 @@ async def for_each(
             await anyio.lowlevel.checkpoint()
 
     async with anyio.create_task_group() as tasks:
-        for _ in range(min(at_once, len(every))):
+        for _ in range(min(limit, len(every))):
             tasks.start_soon(worker)
     if failures:
         raise failures[0]
