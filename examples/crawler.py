@@ -113,6 +113,7 @@ async def main(*start: str) -> None:
 
 if __name__ == "__main__":
     file = Path("frontier.txt")
+    file.touch()  # there is none before the first run
     urls = sys.argv[1:] or file.read_text(encoding="utf-8").split()
     try:
         anyio.run(main, *urls)
