@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from select import select
 from typing import TYPE_CHECKING, Self
 
 from tests.fetching.fetches import PATIENCE_SECONDS
@@ -79,6 +80,20 @@ class Connection:
     def receive(self) -> bytes:
         """The next bytes received; empty once the client has disconnected."""
         return self._socket.recv(_RECEIVE_BYTES)
+
+    def forward(self, upstream: socket.socket) -> None:
+        """Carry bytes to and from `upstream` until one side disconnects.
+
+        In one thread, because two threads that use an SSLSocket at once can break it.
+        """
+        other = {self._socket: upstream, upstream: self._socket}
+        while ready := select([*other], [], [], _STEP_SECONDS)[0]:
+            for one in ready:
+                # More than a TLS record, so that none waits where `select` can't see.
+                octets = one.recv(_RECEIVE_BYTES)
+                if not octets:
+                    return
+                other[one].sendall(octets)
 
     def accept(self, listener: socket.socket) -> Connection:
         """Accept another connection from the same client."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import threading
 from contextlib import closing, suppress
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING
@@ -13,11 +12,7 @@ from tests.fetching.fetches import PATIENCE_SECONDS
 from tests.servers.answers import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.servers.loopback import Connection, Request
-
-_RECEIVE_BYTES = 65_536
 
 
 def forward_proxy(request: Request, connection: Connection) -> None:
@@ -38,21 +33,6 @@ def forward_proxy(request: Request, connection: Connection) -> None:
 
 def pass_on(connection: Connection, address: tuple[str, int]) -> None:
     """Forward bytes to and from `address` until one side disconnects."""
-    with socket.create_connection(address) as plain:
-
-        def answer() -> bytes:
-            return plain.recv(_RECEIVE_BYTES)
-
-        back = threading.Thread(target=_carry, args=(answer, connection.send))
-        back.start()
-        _carry(connection.receive, plain.sendall)
-        with suppress(OSError):
-            plain.shutdown(socket.SHUT_RDWR)
-        back.join(PATIENCE_SECONDS)
+    with socket.create_connection(address) as upstream, suppress(OSError):
+        connection.forward(upstream)
     connection.close()
-
-
-def _carry(receive: Callable[[], bytes], send: Callable[[bytes], object]) -> None:
-    with suppress(OSError):
-        while data := receive():
-            send(data)
