@@ -47,6 +47,15 @@ CHUNKED_HEAD = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 SUCCESS = Outcome(status=200, body=RULES)
 
 
+async def test_fetch_whose_deadline_has_passed_warns_about_nothing() -> None:
+    """On a busy machine, a coroutine with the addresses used to be dropped."""
+    policy = Policy(fetch_deadline=1e-9)
+
+    outcome = await fetched("http://127.0.0.1", policy=policy)
+
+    assert outcome.failure is FailureKind.TIMEOUT
+
+
 async def test_response_sent_before_the_request_is_read_counts(
     serve: Serve,
 ) -> None:

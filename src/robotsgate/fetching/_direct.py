@@ -464,7 +464,9 @@ class Exchange:
         return min(now + seconds, self._ends_at)
 
     async def _dial(self, addresses: Awaitable[Sequence[IPAddress]]) -> SocketStream:
-        deadline = self._deadline(self._fetch.policy.connect_timeout)
+        # Not `_deadline`, which may raise before `addresses`, a coroutine, is awaited.
+        timeout = self._fetch.policy.connect_timeout
+        deadline = min(anyio.current_time() + timeout, self._ends_at)
         host, port = self._fetch.dialled_host, self._fetch.origin.port
         with anyio.CancelScope(deadline=deadline):
             permitted = self._fetch.guard.permit(host, await addresses)
