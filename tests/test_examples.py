@@ -19,13 +19,20 @@ import service
 from aiohttp.test_utils import TestClient, TestServer
 from rich.progress import Progress
 
-from robotsgate import PolitenessGate, RobotsChecker
+from robotsgate import (
+    InvalidURLError,
+    PolitenessGate,
+    RetriesExhaustedError,
+    RobotsChecker,
+)
 from robotsgate.events import URLSkipped
 from robotsgate.testing import FakeSite, ManualClock
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from robotsgate import RobotsError
     from robotsgate.events import GateEvent
 
 DELAYS = {
@@ -59,6 +66,30 @@ async def test_crawler_reports_waiting_urls_at_sigterm_and_ends() -> None:
         url="https://shop.example/shoes", error=None, ready_at=clock.now()
     )
     assert events == [waiting]
+
+
+@cases("error ready_at is_saved", {
+    "waiting": (None, 60.0, True),
+    "out of retries": (RetriesExhaustedError("failed", cause="429"), None, True),
+    "invalid": (InvalidURLError("bad", url="http://[bad"), None, False),
+})  # fmt: skip
+def test_crawler_saves_the_urls_that_another_run_can_try_again(
+    error: RobotsError | None,
+    ready_at: float | None,
+    is_saved: bool,  # noqa: FBT001 (a row of a table)
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(crawler, "frontier", [])
+
+    crawler.note_skipped(URLSkipped(url="http://a/x", error=error, ready_at=ready_at))
+
+    assert crawler.frontier == ["http://a/x"] * is_saved
+
+
+def test_crawler_follows_no_links_on_an_error_page() -> None:
+    page = httpx.Response(429, html='<a href="/x">x</a>')
+
+    assert crawler.links(page) == []
 
 
 @pytest.mark.parametrize(("url", "status", "text"), [
