@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import robotsgate
 from benchmarks.page import replace_parts
 from robotsgate import Policy
+from tests.faults import page as faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,10 +48,15 @@ def pages() -> Iterator[tuple[Path, str]]:
             for page in (_FOLDER / "reference/api").glob("*.md")
             if page.stem != "index"
         },
+        "explanation/what-can-go-wrong.md": faults.tables(),
     }.items():
         page = _FOLDER / name
-        marked = {key: _table(rows) for key, rows in tables.items()}
-        yield page, replace_parts(page.read_text(encoding="utf-8"), marked)
+        text = page.read_text(encoding="utf-8")
+        for key, rows in tables.items():
+            if f"<!-- begin: {key} -->" not in text:
+                raise LookupError(f"{name} has no place for the table {key!r}")
+            text = replace_parts(text, {key: _table(rows)})
+        yield page, text
 
 
 def _table(rows: Rows) -> str:

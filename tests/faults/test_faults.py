@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import anyio
 import pytest
 
-from tests.faults.fault import Fault, Group, observe, warm_up
+from tests.faults.fault import Fault, observe, warm_up
 from tests.faults.matrix import GROUPS
-from tests.faults.page import expected_rows, rows_of
 
-PAGE = Path(__file__).parents[2] / "docs/explanation/what-can-go-wrong.md"
 FAULTS = [fault for group in GROUPS for fault in group.faults]
 
 # How far an event loop may lag on a busy machine.
@@ -50,10 +46,3 @@ def test_fault_names_are_unique() -> None:
     names = [fault.name for fault in FAULTS]
 
     assert len(set(names)) == len(names)
-
-
-@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
-def test_page_documents_every_fault(group: Group) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-
-    assert list(rows_of(page, group)) == expected_rows(group)
