@@ -61,8 +61,8 @@ class RobotFileParser:
     def read(self) -> None:
         """Fetch exactly `url`; the response replaces everything known before.
 
-        A 4xx other than 401, 403 and 429 allows everything. Any other response without
-        a file and any failure allow nothing (RFC 9309 §2.3.1).
+        A 4xx other than 401, 403, 407 and 429 allows everything. Any other response
+        without a file and any failure allow nothing (RFC 9309 §2.3.1).
 
         Raises:
             InvalidURLError: `url` is not an http, https or ftp URL, but for example a
