@@ -1,4 +1,4 @@
-"""The tests shown in docs/how-to/test-your-crawler.md."""
+"""The test shown in docs/how-to/test-your-crawler.md."""
 
 from collections.abc import AsyncIterator
 
@@ -48,18 +48,3 @@ async def test_crawl_obeys_robots_txt(
         "https://shop.example/shoes",
     ]
     assert clock.monotonic() == 20
-
-
-@pytest.mark.anyio
-async def test_rules_still_apply_while_the_shop_is_down(
-    checker: RobotsChecker, web: FakeSite, clock: ManualClock
-) -> None:
-    web.serve("https://shop.example", "User-agent: *\nDisallow: /basket")
-    assert not await checker.can_fetch("ExampleBot", "https://shop.example/basket")
-
-    web.serve("https://shop.example", status=503)
-    clock.advance(25 * 3_600)
-    verdict = await checker.check("ExampleBot", "https://shop.example/basket")
-
-    assert not verdict.allowed
-    assert verdict.is_stale
