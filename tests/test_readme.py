@@ -51,7 +51,7 @@ def test_install_commands_use_pypi_only_after_the_first_release() -> None:
 def test_claims_about_other_libraries_link_to_their_source() -> None:
     claims = re.findall(r"^\| [\w. ']+ \| (.+?) \|", README, re.MULTILINE)[1:]
 
-    assert len(claims) == 5
+    assert len(claims) == 4
     assert [claim for claim in claims if "](https://github.com/" not in claim] == []
 
 
