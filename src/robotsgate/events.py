@@ -56,8 +56,8 @@ class RobotsTxtFetched(Event):
         previous_access: the access result of the previous fetch; `None` if there was no
             cached entry.
         status: the status of the last response; `None` if there was none.
-        redirects: the redirects that were followed, in order: pairs (target URL,
-            truncated to 2 KB; status of the redirect response).
+        redirects: the redirects that were followed, in order. Each is a pair: the
+            target URL, truncated to 2 KB, and the status of the redirect response.
         headers: pairs (lower-case name, value) from the last response, but only
             Content-Type and the headers that affect how long the response stays fresh.
         failure: where the fetch failed; `None` if there was a response. After LOCAL,

@@ -182,8 +182,8 @@ class RobotsArchive:
                 origin has been dropped from memory, or to follow a redirect to that
                 origin's /robots.txt; any other redirect makes the original origin
                 unreachable. Exceptions propagate. `find` may be called from several
-                threads at once. Instead of a function, a mapping from origins to their
-                responses.
+                threads at once. A mapping from origins to their responses is accepted
+                instead of a function.
             policy: how to treat status codes. Settings for lifetimes and retries have
                 no effect.
             dialect: the dialect for parsing robots.txt.

@@ -162,8 +162,8 @@ class Policy:
     the "reasonably long period of time" of RFC 9309 §2.3.1.4."""
 
     unreachable_limit_without_copy: OptionalSeconds = _seconds(None)
-    """The same limit if the last response had no file or there was none; `None` means
-    `unreachable_limit`."""
+    """The same limit if the last response contained no file or if there was no
+    response; `None` means that `unreachable_limit` applies."""
 
     outage_grace: Seconds = _seconds(0.0)
     """How long after the first failure an unreachable origin stays disallowed even if
@@ -176,7 +176,7 @@ class Policy:
 
     days_of_evidence: int = field(default=5, metadata=_ONE_OR_MORE)
     """The number of different days (UTC) on which fetches must have failed before an
-    unreachable origin is allowed; fewer if the limit is shorter than that."""
+    unreachable origin is allowed; if the limit is shorter, fewer are enough."""
 
     retry_initial: Seconds = _seconds(
         _MINUTE, **_ABOVE_ZERO, at_most=("retry_max", "retry_after_max")
@@ -280,9 +280,9 @@ class Policy:
     def google_today(cls) -> "Policy":
         """Google's rules as documented in 2026.
 
-        During an outage, nothing is allowed for 12 hours; then, until day 30, whatever
-        the copy allows. Without a copy, everything is allowed after 12 hours if the
-        server responds with a status. The same applies if the copy was discarded
+        During an outage, nothing is allowed for 12 hours, and then, until day 30,
+        whatever the copy allows. Without a copy, everything is allowed after 12 hours
+        if the server responds with a status. The same applies if the copy was discarded
         because the origin was not looked up for 30 days after the copy became stale. If
         there is no response at all, this policy is stricter than Google.
         """
@@ -296,9 +296,9 @@ class Policy:
     def google_2021(cls) -> "Policy":
         """Google's specification of 2021.
 
-        During an outage, nothing is allowed for 30 days; then, whatever the last copy
-        allows. The copy is never discarded. Without a copy, everything is allowed after
-        30 days.
+        During an outage, nothing is allowed for 30 days, and then whatever the last
+        copy allows. The copy is never discarded. Without a copy, everything is allowed
+        after 30 days.
         """
         return cls(
             outage_grace=30 * _DAY,

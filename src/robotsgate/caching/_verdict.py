@@ -95,14 +95,15 @@ class Verdict(JSONValue):
             `None` if no group applies.
         access: the access result of the last response while it is fresh, otherwise
             UNREACHABLE; SUCCESSFUL for an override.
-        is_stale: whether the rules come from a stale copy, still used because the
-            origin is unreachable.
+        is_stale: whether the rules come from a stale copy that is still used because
+            the origin is unreachable.
         origin: scheme, host and port, without a default port.
         status: the HTTP status behind `access`, or the FTP reply 226 or 550; `None`
             if there was no response.
-        redirects: the redirects followed by the fetch that returned these rules or,
-            without rules, by the last fetch, in order: pairs (target URL, truncated to
-            2 KB; status of the redirect response).
+        redirects: the redirects, in order, that were followed by the fetch that
+            returned these rules or, if there are no rules, by the last fetch. Each is a
+            pair: the target URL, truncated to 2 KB, and the status of the redirect
+            response.
         error: what went wrong in the fetch; `None` if nothing did.
         fetched_at: when the response that the verdict is based on was received, in
             epoch seconds; `None` if it is not based on a response.

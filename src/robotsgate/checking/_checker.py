@@ -64,10 +64,11 @@ _CLOCK_METHODS = ("now", "monotonic", "wait")
 class RobotsChecker:
     """Checks URLs against robots.txt, which it fetches and caches for each origin.
 
-    Use it as an async context manager, or call `aclose` at the end. It can be shared by
-    any number of tasks in one event loop (asyncio or trio), but not between processes,
-    threads or calls of `asyncio.run`: in any loop but the first one that had to wait
-    for it, it answers only from memory. `robotsgate.sync` has a checker for threads.
+    Use it as an async context manager, or call `aclose` at the end. Any number of tasks
+    in one event loop (asyncio or trio) can share it, but processes, threads and calls
+    of `asyncio.run` cannot: the checker belongs to the first loop that had to wait for
+    it, and in any other, it answers only from memory. `robotsgate.sync` has a checker
+    for threads.
     """
 
     _own_store: Store | None = None  # for `__del__`, if `__init__` raises
@@ -90,17 +91,18 @@ class RobotsChecker:
         """Create a checker without fetching anything.
 
         Args:
-            user_agent: your crawler's User-Agent header, used to fetch robots.txt. The
-                default is robotsgate's own, with a UserWarning (unless `client` is a
-                FakeSite), because servers may treat a library differently.
+            user_agent: your crawler's User-Agent header, used to fetch robots.txt. By
+                default, robotsgate's own header is sent, with a UserWarning (unless
+                `client` is a FakeSite), because servers may treat a library
+                differently.
             client: sends the requests: an httpx or httpx2 `AsyncClient` or async
                 transport, or a `Fetcher`. You close it; the checker does not. By
                 default, each fetch opens a new connection and uses no proxy. Without a
                 client, the checker can also fetch over FTP.
             sign: returns headers to add to an HTTP request, such as Signature and
                 Signature-Input (RFC 9421). It is called with "GET", the URL and the
-                checker's headers (without Host), again for each redirect. It must not
-                block, and cannot add credentials, conditions, or headers about the
+                checker's headers (without Host), and again for each redirect. It must
+                not block, and cannot add credentials, conditions, or headers about the
                 connection or content; return `{}` for URLs that need no signature. An
                 exception that it raises reaches the callers that are waiting for the
                 fetch; nothing is cached, so the next call sends the requests again.
@@ -181,9 +183,9 @@ class RobotsChecker:
         await self.aclose()
 
     async def open(self) -> None:
-        """Enter the checker without a block, for a framework with separate hooks.
+        """Enter the checker without `async with`, for frameworks with separate hooks.
 
-        Call `aclose` at the end, in any task. Can be called more than once.
+        Call `aclose` at the end, in any task. `open` can be called more than once.
 
         Raises:
             StoreError: the checker's own store cannot be opened.

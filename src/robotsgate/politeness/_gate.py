@@ -76,9 +76,9 @@ class PolitenessGate:
 
     Between the end of a request to a host and the start of the next one, the gate waits
     for the host's delay: the longest of its crawl-delay, its request-rate and
-    `default_delay`. This includes the gate's own requests for robots.txt, but not
-    requests caused by direct calls to the checker. After a 429 or 503, the gate backs
-    off from the host and then slows down.
+    `default_delay`. The delay also applies to the gate's own requests for robots.txt,
+    but not to requests caused by direct calls to the checker. After a 429 or 503, the
+    gate backs off from the host and then slows down.
 
     Use it as an async context manager, or call `aclose` at the end. It can be shared by
     any number of tasks in one event loop. A checker can have several gates; give them
@@ -254,9 +254,9 @@ class PolitenessGate:
 
         Returns an async iterator of pairs `(url, turn)`. Any number of tasks can
         iterate over it to send requests concurrently. The turns have already started,
-        so enter each one (`async with`) within a second, or pass over its URL. A turn
-        that is not entered in time is taken back. If you enter it later, it waits
-        again, and the schedule may end before it.
+        so enter each one (`async with`) within a second, or skip its URL. A turn that
+        is not entered in time is taken back. If you enter it later, it waits again, and
+        the schedule may end first.
 
         URLs are queued by host, so hosts do not block each other as long as fewer than
         `window` URLs are waiting. The schedule ends when `urls` is exhausted, no URL is
@@ -272,8 +272,8 @@ class PolitenessGate:
         Args:
             urls: any iterable or async iterable, including an endless one. It is read
                 in another task, so an async iterable can depend on what you do with
-                earlier URLs. If `urls` is an async
-                generator, it is closed when the schedule ends.
+                earlier URLs. If `urls` is an async generator, it is closed when the
+                schedule ends.
             window: how many URLs can wait in memory, ≥ 1; when fewer are waiting, more
                 are read.
             patience: the longest wait in seconds, ≥ 0; `None` for no limit. URLs that
@@ -311,7 +311,7 @@ class PolitenessGate:
         """Like `schedule`, but for your own frontier, which may be on disk.
 
         You keep the URLs: when a host is ready, the schedule calls `next_url` with the
-        host's name. So there are no `retries`: return the URL again.
+        host's name. There is no `retries` argument; to retry a URL, return it again.
 
         Args:
             hosts: the names of hosts that have URLs, as returned by `host_of`. The
@@ -390,7 +390,8 @@ class PolitenessGate:
         first, because pages depend on it.
 
         A `SharedLedger` also changes the record that processes share. A process that
-        already knows about a block waits for its end unless it calls this, too.
+        already knows about a block waits for it to end unless that process calls this,
+        too.
 
         Raises:
             InvalidURLError: `url` has no origin.

@@ -203,11 +203,11 @@ class _Forget(_Change):
 
 @set_module("robotsgate")
 class SharedLedger:
-    """A ledger for processes that together are as polite as a single process.
+    """A ledger that makes several processes together as polite as a single one.
 
-    They share a store: an SQLite file on one machine, or a Redis server for a fleet.
-    Processes waiting for a host get their turns in order of arrival. If a process dies,
-    its turn stays open until `max_turn_seconds` after its start.
+    The processes share a store: an SQLite file on one machine, or a Redis server for a
+    fleet. Processes waiting for a host get their turns in order of arrival. If a
+    process dies, its turn stays open until `max_turn_seconds` after the turn started.
 
     If the store fails or does not respond within a second, this process continues with
     what it knows about the hosts, and multiplies their delays by `workers`. Turns then

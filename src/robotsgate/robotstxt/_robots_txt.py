@@ -145,7 +145,7 @@ class RobotsTxt:
 
         Args:
             body: the file's content; a `str` is encoded in UTF-8. If it is just a URL,
-                there is a UserWarning, because this does not fetch anything.
+                a UserWarning is emitted, because nothing is fetched.
             dialect: how to parse the file.
             max_bytes: the maximum number of bytes to read, ≥ 0 (RFC 9309 §2.5); a line
                 cut short by the limit is dropped. `None` for no limit.
@@ -233,11 +233,11 @@ class RobotsTxt:
         """The site's preferences for how the content at `url` is used.
 
         Preferences come from the agent's groups, and from Content-Signal and License
-        lines above the first group; License lines in the groups replace those above.
-        If `agent` may not fetch `url`, all preferences are unknown. If `url` has
-        several readings, their preferences are combined. The page's response headers
-        may state further preferences: see `RobotsChecker.usage_preferences`. Raises
-        the same errors as `can_fetch`.
+        lines above the first group; License lines in the groups replace the License
+        lines above. If `agent` may not fetch `url`, all preferences are unknown. If
+        `url` has several readings, their preferences are combined. The page's response
+        headers may state further preferences: see `RobotsChecker.usage_preferences`.
+        Raises the same errors as `can_fetch`.
         """
         readings = self._grammar.readings(url)
         return self.rules_for(agent).usage_preferences(readings, self._grammar)

@@ -29,7 +29,7 @@ def open_store(url: str | PathLike[str], *, required: bool = False) -> ListableS
         url: "memory:", "sqlite:///file", "redis://user:password@host:6379/0",
             "rediss://…" for TLS, or "unix:///socket"; or the path of an SQLite file,
             as a `Path`.
-        required: as for `RedisStore`; other stores are opened at once in any case.
+        required: as for `RedisStore`; other stores are always opened immediately.
 
     Raises:
         TypeError: `url` is neither a str nor a `Path`.

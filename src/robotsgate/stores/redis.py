@@ -144,8 +144,8 @@ class RedisStore:
                 cannot be reached, for example because its name is misspelled.
 
         Raises:
-            StoreError: not exactly one of `url` and `client` was given, or it is none
-                of these.
+            StoreError: neither or both of `url` and `client` were given, or the value
+                is not one of the kinds above.
         """
         if (url is None) == (client is None):
             raise StoreError("expected either the URL of a Redis server or a client")
@@ -204,16 +204,16 @@ class RedisStore:
 
         Raises:
             StoreError: the server does not respond or refuses the bytes, or other
-                writers got in first until the time was over: ten seconds, or less if
-                the caller has a shorter timeout.
+                writers kept getting in first until the time was up: ten seconds, or
+                less if the caller has a shorter timeout.
             Exception: raised by `change`.
         """
         await self._update(key, lambda kept, _: change(kept), read=_value)
 
     async def update_timed(self, key: str, change: TimedChange) -> None:
-        """See `TimedStore.update_timed`. The time is that of the server.
+        """See `TimedStore.update_timed`. The time comes from the server's clock.
 
-        If the server refuses the command TIME, it is that of this process.
+        If the server refuses the TIME command, it comes from this process's clock.
 
         Raises:
             StoreError: as for `update`.
