@@ -85,12 +85,11 @@ def _slow_redirects() -> Answer:
 
 CONNECTIONS = (
     unreachable("refuses the connection", _refusing, error="ConnectError"),
-    timed_out("never takes the connection from the queue of its system",
-        _never_accepting),
-    timed_out("accepts and reads, but never responds", raw(b"", Connection.hang)),
+    timed_out("never accepts the connection", _never_accepting),
+    timed_out("accepts the connection, but never responds", raw(b"", Connection.hang)),
     unreachable("is silent for longer than `read_timeout`", raw(b"", Connection.hang),
         policy=Policy(read_timeout=SHORT_DEADLINE), error="ReadTimeout"),
-    unreachable("accepts and closes at once",
+    unreachable("accepts the connection and closes it immediately",
         answering(Raw(b""), reads_requests=False), error=""),
     garbled("closes instead of responding", raw(b"")),
     unreachable("resets instead of responding", raw(b"", Connection.reset),
