@@ -10,6 +10,7 @@ import pytest
 from robotsgate import AccessResult, Dialect, Policy, Reason, RobotsTxt
 from robotsgate.caching._entry import Outage
 from robotsgate.caching._live import (
+    MAX_BYTES_AT_ONCE,
     RULES_WITHOUT_FILE,
     LiveOrigins,
     Standing,
@@ -40,7 +41,7 @@ def question_of(target: str) -> Question:
 
 def standing_for(standing: Standing) -> StandingFor:
     if standing.effect is Effect.RULES:
-        robots_txt = RobotsTxt.parse(standing.body)
+        robots_txt = RobotsTxt.parse(RULES)
         return StandingFor(standing, robots_txt.rules_for(Agent.of(AGENT).tokens))
     return StandingFor(standing, RULES_WITHOUT_FILE[standing.effect])
 
@@ -69,41 +70,21 @@ def test_robots_txt_is_allowed_unless_its_address_was_refused(
     assert (verdicts[-1].reason is Reason.ADDRESS_REFUSED) is is_refused
 
 
-def test_body_is_the_file_that_applies() -> None:
+def test_origin_weighs_as_much_as_its_compressed_file() -> None:
     standing = standing_of()
 
-    assert standing.body == RULES.encode()
-    assert standing.body_at_once is standing.body_at_once
     assert standing.weight == len(standing.entry.packed) > 0
+    assert standing_of(AccessResult.UNAVAILABLE).weight == 0
 
 
-@pytest.mark.parametrize("access", [AccessResult.UNAVAILABLE, AccessResult.REFUSED])
-def test_standing_without_a_file_has_no_body(access: AccessResult) -> None:
-    standing = standing_of(access)
+@pytest.mark.parametrize("extra_bytes", [0, 1])
+def test_only_a_small_file_is_parsed_at_once(extra_bytes: int) -> None:
+    live = origins_of()
+    body = TWO_GROUPS.ljust(MAX_BYTES_AT_ONCE + extra_bytes, b"#")
 
-    assert (standing.body, standing.body_at_once, standing.weight) == (b"", b"", 0)
+    file = live.robots_txt_at_once(admitted(live, body=body))
 
-
-def test_copy_that_does_not_apply_is_not_the_body() -> None:
-    outage = Outage(
-        since=NOW, last_attempt_at=NOW, retry_at=NOW + HOUR, attempts=1, status=503
-    )
-    entry = entry_of(answered_at=NOW - 2 * DAY, outage=outage)
-
-    standing = Standing(entry, now=NOW, policy=Policy(stale_window=0))
-
-    assert (standing.effect, standing.body) == (Effect.DISALLOW, b"")
-
-
-def test_new_body_is_not_decompressed_until_it_is_forgotten() -> None:
-    new_body = b"User-agent: *\n"
-    standing = Standing(entry_of(), now=NOW, policy=Policy(), new_body=new_body)
-
-    before = standing.body_at_once
-    standing.forget_body()
-
-    assert before is new_body
-    assert standing.body_at_once == RULES.encode()
+    assert (file is None) == bool(extra_bytes)
 
 
 TWO_GROUPS = b"""\

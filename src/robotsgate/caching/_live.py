@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from robotsgate.caching._entry import OVERRIDE, Entry, unpack, unpack_within
 from robotsgate.caching._verdict import Effect, Reason, explain, in_force
@@ -70,7 +70,6 @@ class Standing:
     """
 
     __slots__ = (
-        "_body",
         "agents",
         "effect",
         "entry",
@@ -81,14 +80,8 @@ class Standing:
         "weight",
     )
 
-    def __init__(
-        self, entry: Entry, *, now: float, policy: Policy, new_body: bytes | None = None
-    ) -> None:
-        """Decide what applies according to `entry`, which must be current at `now`.
-
-        `new_body` is the entry's body if it has just been fetched, so that the first
-        lookup does not have to decompress it.
-        """
+    def __init__(self, entry: Entry, *, now: float, policy: Policy) -> None:
+        """Decide what applies according to `entry`, which must be current at `now`."""
         decision = in_force(entry, now=now, policy=policy)
         self.entry: Entry = entry
         self.effect: Effect = decision.effect
@@ -98,39 +91,9 @@ class Standing:
         self.agents: tuple[AgentName, ...] = ()
         self.weight: int = len(entry.packed or b"")
         self.is_used: bool = False
-        is_small = new_body is not None and len(new_body) <= MAX_BYTES_AT_ONCE
-        self._body = new_body if is_small else None
 
     def is_usable(self, now: float) -> bool:
         return self.usable_from <= now < self.usable_until
-
-    @property
-    def body_at_once(self) -> bytes | None:
-        """The file that applies, if it is small; otherwise `None`.
-
-        Empty if no file applies. The file is cached until `forget_body` is called.
-        """
-        if self._body is None:
-            packed = self._packed_file
-            if packed is None:
-                return b""
-            self._body = unpack_within(packed, MAX_BYTES_AT_ONCE)
-        return self._body
-
-    @property
-    def body(self) -> bytes:
-        """The file that applies, decompressed; empty if there is none."""
-        if self._body is not None:
-            return self._body
-        packed = self._packed_file
-        return b"" if packed is None else unpack(packed)
-
-    @property
-    def _packed_file(self) -> Packed | None:
-        return self.entry.packed if self.effect is Effect.RULES else None
-
-    def forget_body(self) -> None:
-        self._body = None
 
 
 class StandingFor:
@@ -245,15 +208,10 @@ class LiveOrigins:
             return standing
         return self.admit(standing.entry, now)
 
-    def admit(
-        self, entry: Entry, now: float, *, new_body: bytes | None = None
-    ) -> Standing:
-        """Add `entry`, which is current at `now`; this may evict other origins.
-
-        `new_body` is the entry's body, if it has just been fetched.
-        """
+    def admit(self, entry: Entry, now: float) -> Standing:
+        """Add `entry`, which is current at `now`; this may evict other origins."""
         self.discard(entry.origin)
-        standing = Standing(entry, now=now, policy=self._policy, new_body=new_body)
+        standing = Standing(entry, now=now, policy=self._policy)
         until = self._current_until(entry, now)
         standing.usable_until = min(standing.usable_until, until)
         self.by_origin[entry.origin] = standing
@@ -283,7 +241,6 @@ class LiveOrigins:
         self, standing: Standing, agent: Agent, agent_rules: AgentRules
     ) -> StandingFor:
         """Add the rules for `agent` from `standing`, sharing equal rules."""
-        standing.forget_body()
         if agent_rules.rules.implied is None:  # in `Dialect.GOOGLE`
             rules = copy(agent_rules.rules)
             rules.implied = ROBOTS_TXT_PATH
@@ -319,7 +276,7 @@ class LiveOrigins:
         return every
 
     def robots_txt(self, standing: Standing) -> RobotsTxt:
-        """The parsed file for `standing`, which may be an override.
+        """The parsed file for `standing`, whose rules apply.
 
         The parsed file is not cached, because most origins are looked up for only one
         agent, whose rules are cached.
@@ -327,9 +284,19 @@ class LiveOrigins:
         override = self.overrides.get(standing.entry.origin)
         if override is not None:
             return override
-        return RobotsTxt.parse(
-            standing.body, dialect=self._dialect, max_bytes=self._policy.max_body_bytes
-        )
+        return self._parsed(unpack(cast("Packed", standing.entry.packed)))
+
+    def robots_txt_at_once(self, standing: Standing) -> RobotsTxt | None:
+        """Like `robots_txt`, but `None` if parsing it may be slow, as it is large."""
+        override = self.overrides.get(standing.entry.origin)
+        if override is not None:
+            return override
+        body = unpack_within(cast("Packed", standing.entry.packed), MAX_BYTES_AT_ONCE)
+        return None if body is None else self._parsed(body)
+
+    def _parsed(self, body: bytes) -> RobotsTxt:
+        max_bytes = self._policy.max_body_bytes
+        return RobotsTxt.parse(body, dialect=self._dialect, max_bytes=max_bytes)
 
     def _hold(
         self,

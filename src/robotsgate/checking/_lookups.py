@@ -239,12 +239,12 @@ class Lookups:
         standing = await self.renewals.standing(origin)
         if standing.effect is not Effect.RULES:
             return None
-        result = await self._result_of(
-            lambda: part(self._live.robots_txt(standing)),
-            is_quick=standing.body_at_once is not None,
+        file = self._live.robots_txt_at_once(standing)
+        if file is not None:
+            return part(file)
+        return await self._result_of(
+            lambda: part(self._live.robots_txt(standing)), is_quick=False
         )
-        standing.forget_body()
-        return result
 
     async def each(
         self, agent: str | Sequence[str], urls: Iterable[_URL]
@@ -304,11 +304,8 @@ class Lookups:
                 usable[origin] = None
             await loop.after_item()
 
-        async def prepare(origin: Origin) -> None:
-            standing = await self.renewals.standing(origin)
-            standing.forget_body()  # it may not be needed soon
-
-        await for_each(usable, prepare, limit=self.renewals.max_concurrent_fetches)
+        limit = self.renewals.max_concurrent_fetches
+        await for_each(usable, self.renewals.standing, limit=limit)
 
     def _known(self, agent: str | Sequence[str], url: _URL) -> bool | Origin:
         """The result, or the URL's origin if there is no quick result in memory."""
@@ -340,8 +337,11 @@ class Lookups:
     def _rules_at_once(self, standing: Standing, agent: Agent) -> StandingFor | None:
         """The rules for `agent`; `None` if a large file must be parsed first."""
         rules = self._live.standing_for(standing, agent)
-        if rules is None and standing.body_at_once is not None:
-            [rules] = self._live.rules_for(standing, [agent])
+        if rules is None:
+            file = self._live.robots_txt_at_once(standing)
+            if file is not None:
+                agent_rules = file.rules_for(agent.tokens)
+                rules = self._live.hold(standing, agent, agent_rules)
         return rules
 
     async def _result_of(
@@ -438,7 +438,7 @@ class ResultsInOrder(AsyncIterator[CheckResult]):
 
 
 async def for_each(
-    items: Iterable[_Item], work: Callable[[_Item], Awaitable[None]], *, limit: int
+    items: Iterable[_Item], work: Callable[[_Item], Awaitable[object]], *, limit: int
 ) -> None:
     """Do `work` for each of `items` in order, letting other tasks run in between.
 

@@ -277,9 +277,7 @@ class Renewals:
             return
         work = partial(self._renew, origin, is_forced=True)
         while True:  # the running renewal may only have read the store
-            renewal = await self.flights.result_of(origin.key, work)
-            if renewal.is_fetched:
-                renewal.standing.forget_body()  # it may not be needed soon
+            if (await self.flights.result_of(origin.key, work)).is_fetched:
                 return
 
     async def forget(self, origin: Origin) -> None:
@@ -416,8 +414,7 @@ class Renewals:
 
         entry = await self._entries.update(key, now, change)
         self._own.note(entry, now)
-        new_body = _new_body(entry, previous, outcome)
-        standing = self.live.admit(entry, now, new_body=new_body)
+        standing = self.live.admit(entry, now)
         self.reporter.report_fetch(
             entry, previous=previous, outcome=outcome, seconds=seconds
         )
@@ -455,11 +452,3 @@ class Renewals:
             policy=self.policy,
         )
         return Standing(entry, now=now, policy=self.policy)
-
-
-def _new_body(entry: Entry, previous: Entry | None, outcome: Outcome) -> bytes | None:
-    """The file in `entry` if it comes from `outcome`, otherwise `None`."""
-    if entry.packed is None:
-        return None
-    is_ours = previous is None or entry.answer != previous.answer
-    return outcome.body if is_ours else None
