@@ -10,7 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from robotsgate._flights import Flights, Threads, finish, in_thread
+from robotsgate._flights import Flights, finish, in_thread
 from tests.cancellation import cancelled_at, each_way
 from tests.checking.builders import let_others_run
 
@@ -377,11 +377,6 @@ async def test_work_cancelled_from_outside_raises() -> None:
 
     with pytest.raises(RuntimeError, match="but not by the checker"):
         await flights.result_of("key", work)
-
-
-async def test_error_in_a_thread_is_raised_to_its_caller() -> None:
-    with pytest.raises(ZeroDivisionError):
-        await Threads(1).result_of(lambda: 1 / 0)
 
 
 async def test_slow_work_is_done_without_a_thread_if_none_can_be_started(

@@ -5,6 +5,7 @@ At the end are the functions that create, open and check the file.
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 from collections import deque
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import anyio
 
-from robotsgate._flights import Threads, finish
+from robotsgate._flights import DaemonThreads, finish
 from robotsgate._public import set_module
 from robotsgate.errors import StoreError
 from robotsgate.stores._base import HOST_PREFIX
@@ -297,7 +298,7 @@ class _Worker:
         self._tries = 0  # consecutive tries that found the file locked
         self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._turn = anyio.Lock()
-        self._thread = Threads(1)
+        self._thread = DaemonThreads(1)
 
     def prepare(self) -> None:
         if not self._is_prepared:
@@ -317,7 +318,7 @@ class _Worker:
         try:
             async with self._turn:
                 while not future.done():
-                    await self._thread.result_of(self._work_off)
+                    await self._in_thread(self._work_off)
         finally:
             future.cancel()  # no effect once it is done
         return future.result()
@@ -326,9 +327,13 @@ class _Worker:
         """Close the connection once all pending work is done."""
         async with self._turn:
             try:
-                await self._thread.result_of(self.connection.close)
+                await self._in_thread(self.connection.close)
             except RuntimeError:  # Python 3.12 and later: no new thread at exit
                 self.connection.close()
+
+    async def _in_thread(self, work: Callable[[], None]) -> None:
+        running = await self._thread.begin(work, math.inf)
+        await running
 
     def _work_off(self) -> None:
         """Do all pending work, or none of it if the file is locked."""
