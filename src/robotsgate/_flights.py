@@ -13,8 +13,8 @@ which breaks generator fixtures and owners that are closed in the order they wer
 opened. No other module below the integrations uses the loop's tasks directly. A turn is
 ended by `finish`, in a task of its own that its caller always waits for.
 
-Blocking calls are made in `DaemonThreads`, because they may hang: such a thread never
-keeps the interpreter from exiting. Slow work is done by `in_thread`.
+Slow work and blocking calls, which may hang, are left to `DaemonThreads`, which never
+keep the interpreter from exiting.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
+import math
 import os
 import sys
 import threading
@@ -31,7 +32,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
 import anyio.lowlevel
-import anyio.to_thread
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
@@ -392,23 +392,6 @@ def current_call_soon() -> Callable[..., object]:
     return method
 
 
-async def in_thread(
-    work: Callable[[], _Result], *, limiter: anyio.CapacityLimiter
-) -> _Result:
-    """Do slow `work` in a worker thread, or here if no thread can be started."""
-    try:
-        return await anyio.to_thread.run_sync(work, limiter=limiter)
-    except RuntimeError as error:
-        if not is_no_thread(error):
-            raise
-    return work()
-
-
-def is_no_thread(error: BaseException) -> bool:
-    """Whether `error` says that the system could not start a thread."""
-    return isinstance(error, RuntimeError) and "new thread" in str(error)
-
-
 class DaemonThreads:
     """A limited number of threads, started when needed and ended when idle for a while.
 
@@ -433,6 +416,13 @@ class DaemonThreads:
         self._queue: deque[_Call[Any]] = deque()
         self._changed = threading.Condition()
         self._count = self._idle = 0
+
+    async def result_of(self, work: Callable[[], _Result]) -> _Result:
+        """Do `work` when a thread is free, or here if none can be started."""
+        running = None
+        with suppress(RuntimeError):
+            running = await self.begin(work, math.inf)
+        return work() if running is None else await running
 
     async def begin(
         self, work: Callable[[], _Result], seconds: float

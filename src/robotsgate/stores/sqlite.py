@@ -5,7 +5,6 @@ At the end are the functions that create, open and check the file.
 
 from __future__ import annotations
 
-import math
 import os
 import sqlite3
 from collections import deque
@@ -318,7 +317,7 @@ class _Worker:
         try:
             async with self._turn:
                 while not future.done():
-                    await self._in_thread(self._work_off)
+                    await self._thread.result_of(self._work_off)
         finally:
             future.cancel()  # no effect once it is done
         return future.result()
@@ -326,14 +325,7 @@ class _Worker:
     async def aclose(self) -> None:
         """Close the connection once all pending work is done."""
         async with self._turn:
-            try:
-                await self._in_thread(self.connection.close)
-            except RuntimeError:  # Python 3.12 and later: no new thread at exit
-                self.connection.close()
-
-    async def _in_thread(self, work: Callable[[], None]) -> None:
-        running = await self._thread.begin(work, math.inf)
-        await running
+            await self._thread.result_of(self.connection.close)
 
     def _work_off(self) -> None:
         """Do all pending work, or none of it if the file is locked."""
