@@ -39,6 +39,7 @@ from .builders import (
     RULES,
     GatedSite,
     LeaseStore,
+    StoreBehind,
     add_answer,
     checker_of,
     let_others_run,
@@ -287,6 +288,50 @@ async def test_own_failure_after_a_redirect_tells_that_a_request_was_sent() -> N
 
     assert isinstance(flight.interim, Outcome)
     assert len(flight.interim.redirects) == 1
+
+
+async def test_request_to_an_origin_ends_its_pause() -> None:
+    site = site_that_fails(LOCAL)
+    checker = checker_of(site, policy=Policy(min_lifetime=0))
+    await checker.can_fetch(AGENT, PUBLIC)
+    site.serve(ORIGIN, b"", headers={"cache-control": "max-age=0"})
+    await checker.refresh(ORIGIN)
+
+    verdict = await checker.check(AGENT, PUBLIC)
+
+    assert verdict.access is AccessResult.SUCCESSFUL
+    assert len(site.requests) == 3
+
+
+class SlowlyDeletingStore(StoreBehind):
+    """Lets a fetch end after a deletion and before its caller knows of it."""
+
+    def __init__(self, site: GatedSite) -> None:
+        super().__init__()
+        self._site = site
+
+    async def delete(self, key: str) -> None:
+        await super().delete(key)
+        self._site.gate.set()
+        await let_others_run()
+
+
+async def test_copy_deleted_during_a_fetch_that_fails_is_not_stored_again() -> None:
+    clock, site = ManualClock(), GatedSite()
+    site.serve(ORIGIN, RULES)
+    site.gate.set()
+    checker = checker_of(site, clock=clock, store=SlowlyDeletingStore(site))
+    await checker.refresh(ORIGIN)
+    clock.advance(DAY)
+    site.gate = anyio.Event()
+    site.serve(ORIGIN, b"", status=503)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(checker.can_fetch, AGENT, PUBLIC)
+        await let_others_run()
+        await checker.forget(ORIGIN)
+
+    assert not await checker.can_fetch(AGENT, PUBLIC)
 
 
 @pytest.mark.parametrize("kind", [LOCAL, FailureKind.CONNECT])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from contextlib import aclosing, suppress
 from functools import partial
 from itertools import count, pairwise
@@ -326,6 +327,67 @@ async def test_source_is_read_further_once_late_urls_have_been_skipped() -> None
     await crawl.run(100, partial(worker, crawl, schedule))
 
     assert crawl.starts[0][1] == OTHER_PAGES[0]
+
+
+@cases("urls window first", {
+    "a URL has its turn": (
+        [PAGES[0], PAGES[1], OTHER_PAGES[0]], 2, [PAGES[0], OTHER_PAGES[0], PAGES[1]],
+    ),
+    "a URL is late once its host's delay is known": (
+        [*PAGES, OTHER_PAGES[0]], 3, [OTHER_PAGES[0], PAGES[0], PAGES[1]],
+    ),
+})  # fmt: skip
+async def test_source_is_read_further_as_soon_as(
+    urls: list[str], window: int, first: list[str]
+) -> None:
+    crawl = Crawl(default_delay=1.0)
+
+    schedule = crawl.gate.schedule(urls, patience=25, window=window)
+    await crawl.run(100, partial(worker, crawl, schedule))
+
+    assert [url for _, url in crawl.starts] == first
+
+
+async def test_hosts_are_read_further_once_a_host_has_no_more_urls() -> None:
+    crawl = Crawl()
+    frontier = Urls(crawl, PAGES[0], OTHER_PAGES[0])
+    hosts = [*frontier.urls]
+
+    schedule = crawl.gate.schedule_hosts(hosts, frontier.next_url, window=1)
+    await work_for(crawl, 100, schedule)
+
+    assert [url for _, url in crawl.starts] == [PAGES[0], OTHER_PAGES[0]]
+
+
+async def test_source_is_closed_with_its_schedule(crawl: Crawl) -> None:
+    closed = []
+
+    async def source() -> AsyncIterator[str]:
+        try:
+            for number in count():
+                yield f"{ORIGIN}/{number}"
+        finally:
+            closed.append(True)
+
+    urls = source()
+    schedule = crawl.gate.schedule(urls, window=1)
+    await anext(schedule)
+    await schedule.aclose()
+
+    assert closed == [True]
+
+
+async def test_turn_that_was_entered_and_lost_keeps_no_schedule_open(
+    crawl: Crawl,
+) -> None:
+    schedule = crawl.gate.schedule([PUBLIC])
+    scheduled = await anext(schedule)
+    await scheduled.turn.__aenter__()
+    del scheduled
+    gc.collect()
+
+    await work_for(crawl, 0, schedule)
+    assert not schedule._work._open
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
