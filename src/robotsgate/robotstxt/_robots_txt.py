@@ -55,9 +55,6 @@ _NOT_A_BODY = (
     " use RobotsChecker"
 )
 
-# A field may start a line if this many characters before it are white space.
-_LONGEST_INDENT = 100
-
 # Callers use few agents. The limit contains the damage if a caller uses many.
 MAX_KNOWN_AGENTS = 1_000
 
@@ -362,7 +359,8 @@ class RobotsTxt:
         Content-Usage is left out, because it is a rule within a group.
         """
         outside = self._outline.outside
-        if not _may_state_usage(lower(self._outline.text[: outside.end])):
+        text = lower(self._outline.text[: outside.end])
+        if not any(field in text for field in USAGE_FIELDS_OF_ALL):
             return ()  # nearly all files; parsing would take longer
         records = read(
             self._outline, [outside], self._grammar, others=USAGE_FIELDS_OF_ALL
@@ -402,18 +400,6 @@ def _text_of(body: bytes, grammar: Grammar) -> str:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text
-
-
-def _may_state_usage(text: str) -> bool:
-    """Whether a line of lower-case `text` may start with a field for all agents."""
-    for field in USAGE_FIELDS_OF_ALL:
-        at = text.find(field)
-        while at >= 0:
-            before = text[max(0, at - _LONGEST_INDENT) : at]
-            if not before.rpartition("\n")[2].strip():
-                return True
-            at = text.find(field, at + 1)
-    return False
 
 
 def _bytes_of(body: object) -> bytes:
