@@ -214,10 +214,9 @@ class RobotsGateMiddleware:
         # is an agent, an origin, and a slot.
         self._settled_until: LRUCache[tuple[str | None, ...], float]
         self._settled_until = LRUCache(_MAX_KNOWN)
-        self._closing_event = asyncio.Event()
         connect = crawler.signals.connect
-        connect(self._spider_opened, signals.spider_opened)
-        connect(self._spider_closed, signals.spider_closed)
+        connect(self.checker.open, signals.spider_opened)
+        connect(self.checker.aclose, signals.spider_closed)
         connect(self._obey_retry_after, signals.response_downloaded)
 
     @classmethod
@@ -343,22 +342,6 @@ class RobotsGateMiddleware:
             return
         for slot in _slots_of(request, self._crawler):
             _hold_back_until(_CLOCK.monotonic() + seconds, slot)
-
-    async def _spider_opened(self) -> None:
-        # Scrapy runs each handler in its own task, but a store's connections must be
-        # closed by the task that opened them.
-        open_event = asyncio.Event()
-        self._task = asyncio.create_task(self._keep_open(open_event))
-        await open_event.wait()
-
-    async def _keep_open(self, open_event: asyncio.Event) -> None:
-        async with self.checker:
-            open_event.set()
-            await self._closing_event.wait()
-
-    async def _spider_closed(self) -> None:
-        self._closing_event.set()
-        await self._task
 
 
 class DownloaderFetcher:
