@@ -23,9 +23,7 @@ from robotsgate import (
     DisallowedError,
     InvalidURLError,
     Origin,
-    RobotsChecker,
     RobotsTxt,
-    Turn,
     UnsupportedError,
 )
 from robotsgate.fetching import passes_unasked, sent_url
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from robotsgate import PolitenessGate, Verdict, sync
+    from robotsgate import PolitenessGate, RobotsChecker, Turn, Verdict, sync
 
     _Headers = Iterable[tuple[str, str | bytes]]
 
@@ -58,34 +56,6 @@ ORIGIN_OF_EACH_CLIENT = re.compile(r"[a-z]+://[0-9a-z._\-\[\]:]+/")
 
 # The tasks that end turns; asyncio itself keeps only weak references to tasks.
 _ends: set[asyncio.Task[None]] = set()
-
-
-def check_arguments(
-    checker: object,
-    agent: str | Sequence[str],
-    gate: object = None,
-    *,
-    modules: Sequence[str] = (ASYNC,),
-) -> bool:
-    """Check the caller's arguments, and return whether `checker` is a blocking one.
-
-    It must come from one of `modules`, and `gate` from the same one.
-
-    Raises:
-        TypeError: `checker` or `gate` has the wrong type.
-        InvalidProductTokenError: `agent` is not the name of a crawler.
-    """
-    for name in modules:
-        module = import_module(name)  # only here, because most programs use only one
-        if isinstance(checker, module.RobotsChecker):
-            break
-    else:
-        kinds = " or ".join(f"a {name}.RobotsChecker" for name in modules)
-        raise TypeError(f"expected {kinds}, got {checker!r}")
-    if not isinstance(gate, module.PolitenessGate | None):
-        raise TypeError(f"expected gate to be a {name}.PolitenessGate, got {gate!r}")
-    NO_RULES.rules_for(agent)
-    return name == BLOCKING
 
 
 def asked_urls(
@@ -191,8 +161,27 @@ class Door:
         *,
         modules: Sequence[str] = (ASYNC,),
     ) -> None:
-        """Takes the same arguments and raises the same errors as `check_arguments`."""
-        self.is_blocking = check_arguments(checker, agent, gate, modules=modules)
+        """Check the arguments.
+
+        `checker` must come from one of `modules`, and `gate` from the same one.
+
+        Raises:
+            TypeError: `checker` or `gate` has the wrong type.
+            InvalidProductTokenError: `agent` is not the name of a crawler.
+        """
+        for name in modules:
+            module = import_module(name)  # only here, as most programs use only one
+            if isinstance(checker, module.RobotsChecker):
+                break
+        else:
+            kinds = " or ".join(f"a {name}.RobotsChecker" for name in modules)
+            raise TypeError(f"expected {kinds}, got {checker!r}")
+        if not isinstance(gate, module.PolitenessGate | None):
+            raise TypeError(
+                f"expected gate to be a {name}.PolitenessGate, got {gate!r}"
+            )
+        NO_RULES.rules_for(agent)
+        self.is_blocking = name == BLOCKING
         self._checker = checker
         self._agent = agent
         self._gate: Any = gate  # of either kind
@@ -222,7 +211,7 @@ class Door:
                 turn.report(response)
                 return client.hold(response, turn, block)
             except BaseException:
-                await _close(response, is_async=isinstance(turn, Turn))
+                await _close(response, is_async=not self.is_blocking)
                 raise
 
     async def enter(self, urls: Iterable[str], block: AsyncExitStack) -> Any:  # noqa: ANN401 (a turn)
@@ -234,10 +223,10 @@ class Door:
         turn = None
         if rest and self._gate is not None:
             turn = self._gate.turn(rest.pop(0))
-            if isinstance(turn, Turn):
-                await block.enter_async_context(turn)
-            else:
+            if self.is_blocking:
                 block.enter_context(turn)
+            else:
+                await block.enter_async_context(turn)
         for url in rest:
             await self.check(url)
         return turn
