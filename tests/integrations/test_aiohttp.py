@@ -23,12 +23,10 @@ from tests.servers.loopback import Connection
 from tests.tables import cases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from tests.servers.loopback import Answer, LoopbackServer, Request
+    from tests.servers.loopback import Answer, Request, Serve
 
-    Serve = Callable[..., LoopbackServer]
 
 pytestmark = pytest.mark.anyio
 

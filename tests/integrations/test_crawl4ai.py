@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from tests.servers.loopback import LoopbackServer
+    from tests.servers.loopback import LoopbackServer, Serve
 
-    Serve = Callable[..., LoopbackServer]
 
 pytest.importorskip("crawl4ai", reason="crawl4ai is not installed")
 

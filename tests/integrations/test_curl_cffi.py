@@ -17,11 +17,8 @@ from tests.servers.loopback import dead_port
 from tests.tables import cases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from tests.servers.loopback import Answer, Serve
 
-    from tests.servers.loopback import Answer, LoopbackServer
-
-    Serve = Callable[..., LoopbackServer]
 
 requests = pytest.importorskip("curl_cffi.requests")
 

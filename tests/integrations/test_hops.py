@@ -18,11 +18,10 @@ from tests.checking.builders import AGENT, ORIGIN, site_of
 from tests.servers.answers import Reply, Routes, redirect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from tests.servers.loopback import Answer, LoopbackServer
+    from tests.servers.loopback import Answer, LoopbackServer, Serve
 
-    Serve = Callable[..., LoopbackServer]
 
 SECRETS = {
     "Authorization": "Bearer word",

@@ -13,11 +13,8 @@ from robotsgate import SystemClock
 from tests.servers.answers import Reply, Routes, redirect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from tests.servers.loopback import Connection, Request, Serve
 
-    from tests.servers.loopback import Connection, LoopbackServer, Request
-
-    Serve = Callable[..., LoopbackServer]
 
 mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
 

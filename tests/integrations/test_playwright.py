@@ -23,11 +23,10 @@ from tests.integrations.chromium import (
 from tests.servers.answers import Reply, Routes, redirect
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
-    from tests.servers.loopback import LoopbackServer
+    from tests.servers.loopback import LoopbackServer, Serve
 
-    Serve = Callable[..., LoopbackServer]
 
 pytestmark = [pytest.mark.anyio, NEEDS_CHROMIUM]
 

@@ -47,9 +47,8 @@ if TYPE_CHECKING:
 
     from tests.integrations.crawls import CrawlSpider
     from tests.servers import loopback
-    from tests.servers.loopback import Answer, LoopbackServer
+    from tests.servers.loopback import Answer, LoopbackServer, Serve
 
-    Serve = Callable[..., LoopbackServer]
 
 pytestmark = pytest.mark.anyio
 

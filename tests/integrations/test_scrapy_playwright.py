@@ -22,11 +22,8 @@ from tests.servers.answers import Reply, Routes, redirect
 from tests.tables import cases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from tests.servers.loopback import Serve
 
-    from tests.servers.loopback import LoopbackServer
-
-    Serve = Callable[..., LoopbackServer]
 
 RULES = Reply(body=b"User-agent: *\nDisallow: /private\n")
 MIDDLEWARES: dict[Any, int | None] = {

@@ -10,12 +10,9 @@ from tests.integrations.crawls import crawl
 from tests.servers.answers import Reply, Routes, redirect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.servers.loopback import LoopbackServer
+    from tests.servers.loopback import Serve
     from tests.servers.valkey import Valkey
 
-    Serve = Callable[..., LoopbackServer]
 
 pytest.importorskip("scrapy_redis", reason="scrapy-redis is not installed")
 

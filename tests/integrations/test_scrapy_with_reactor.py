@@ -15,11 +15,9 @@ from tests.servers.loopback import Connection
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable
 
-    from tests.servers.loopback import Answer, LoopbackServer, Request
+    from tests.servers.loopback import Answer, Request, Serve
 
-    Serve = Callable[..., LoopbackServer]
 
 RULES = b"User-agent: *\nDisallow: /private\nCrawl-delay: 0.5\n"
 

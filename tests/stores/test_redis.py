@@ -58,7 +58,6 @@ OPERATIONS: dict[str, Callable[[RedisStore], Awaitable[object]]] = {
     "release": lambda store: store.release(KEY, "one"),
     "count": lambda store: store.count(),
 }
-WRITING = ["update", "update_timed", "delete", "acquire"]
 
 
 @pytest.fixture
