@@ -188,17 +188,6 @@ def test_only_the_first_of_many_rules_are_explained(
     assert ", …: no rule would then match" in explanation["changes"][1]
 
 
-def test_request_goes_to_the_proxy_instead_of_the_origin(
-    program: Program, serve: Serve
-) -> None:
-    proxy = serve(Reply(body=_BODY))
-
-    result = program("check", "--proxy", proxy.url, "-a", "a", "http://h.test/p")
-
-    assert (result.code, result.stderr) == (1, "")
-    assert proxy.targets == ["http://h.test/robots.txt"]
-
-
 @cases("option count", {"normal": ("--json", 1), "quiet": ("-q", 0)})
 def test_warning_is_one_line_unless_quiet(
     program: Program, site: str, tmp_path: Path, option: str, count: int

@@ -234,6 +234,7 @@ def test_options_can_be_given_as_variables(
 
     assert [one["agent"] for one in result.records] == [header, ["x", "y"]]
     assert (result.code, result.records[0]["reason"]) == (1, "restricted")
+    assert result.stderr == ""  # a proxy needs no warning about the guard
     assert server.requests[0].headers["user-agent"] == header
     assert server.targets == ["http://site.example/robots.txt"]
     assert entry["origin"] == "http://site.example"

@@ -120,7 +120,5 @@ KINDS = {
 CLASSES = {
     "BasicCrawler": BasicCrawler,
     "CurlCrawler": _with(HttpCrawler, CurlImpersonateHttpClient),
-    "HttpxHttpClient": HttpxHttpClient,
-    "ImpitHttpClient": ImpitHttpClient,
 }
 ONE_AT_A_TIME = ConcurrencySettings(max_concurrency=1, desired_concurrency=1)
