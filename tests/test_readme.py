@@ -58,8 +58,8 @@ def test_claims_about_other_libraries_link_to_their_source() -> None:
 def test_figures_match_the_measurements() -> None:
     (lookup,) = re.findall(r"lookup took about (\d\.\d) µs", README)
     (protego,) = re.findall(r"protego took about (\d\.\d) times", README)
-    (less,) = re.findall(r"about (\d) % less", README)
-    (more,) = re.findall(r"(\d) % more for a file of 500 bytes", README)
+    (less,) = re.findall(r"about (\d)% less", README)
+    (more,) = re.findall(r"(\d)% more for a file of 500 bytes", README)
     page = (DOCS / "explanation/numbers.md").read_text(encoding="utf-8")
 
     for row, figure in (

@@ -29,7 +29,7 @@ ASK_FOR_LESS = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVA
 # RFC 9111 §1.2.2: a delta-seconds that is too large to handle counts as 2^31.
 _LARGEST_DELTA = 2**31
 
-# Spreads the retries of origins that failed at the same time over 10 % of the delay.
+# Spreads the retries of origins that failed at the same time over 10% of the delay.
 _JITTER = 0.1
 
 
@@ -104,7 +104,7 @@ def seconds_asked_for(
 
 
 def with_jitter(seconds: float, name: str) -> float:
-    """`seconds` plus jitter of up to 10 %, which depends only on `name`.
+    """`seconds` plus jitter of up to 10%, which depends only on `name`.
 
     This way, origins or hosts that failed together are retried at different times.
     """

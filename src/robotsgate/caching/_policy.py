@@ -187,7 +187,7 @@ class Policy:
     """The factor by which the delay grows with each retry."""
 
     retry_max: Seconds = _seconds(_HOUR, **_ABOVE_ZERO)
-    """The longest delay before a retry, to which up to 10 % of jitter is added."""
+    """The longest delay before a retry, to which up to 10% jitter is added."""
 
     retry_initial_503: Seconds = _seconds(30.0, **_ABOVE_ZERO, at_most=("retry_max",))
     """The delay before the first retry after a 503, which is usually temporary."""

@@ -123,7 +123,7 @@ class Lookups:
             octets = target.encode()
         except (KeyError, ValueError, TypeError, AttributeError):
             return None
-        # Like `is_plain`, but inlined, because the call would take 5 % of the time.
+        # Like `is_plain`, but inlined, because the call would take 5% of the time.
         if "/." in target or octets.translate(UNLESS_PLAIN_CHANGED) != octets:
             readings = self.grammar.readings_of(target_of(target))
             answer = rules.allows_at_once(readings)

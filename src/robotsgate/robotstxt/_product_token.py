@@ -17,7 +17,7 @@ from robotsgate.urls._url import without_userinfo
 ProductToken = NewType("ProductToken", str)
 """A lower-case product token, or "*" for all agents."""
 
-# RFC 9309 allows letters, "_" and "-". In real files, 3 % of user-agent lines contain
+# RFC 9309 allows letters, "_" and "-". In real files, 3% of user-agent lines contain
 # digits or dots (MJ12bot, 008, sitecheck.internetseer.com); if truncated, they would
 # match the wrong agents or none. Outside ASCII, all characters except spaces and
 # punctuation are part of a name, including U+FFFD, which replaces invalid UTF-8.
