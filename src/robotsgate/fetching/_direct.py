@@ -400,7 +400,7 @@ class Exchange:
         connect: Connect,
     ) -> None:
         self._fetch = fetch
-        self._ends_at = fetch.deadline
+        self._ends_at = self._wait_ends_at = fetch.deadline
         self._max_bytes = max_bytes
         self._ssl_context = ssl_context
         self._connect = connect
@@ -448,7 +448,7 @@ class Exchange:
             while not self._is_over:
                 await self._read(connection, stream)
         except TimeoutError as error:
-            if anyio.current_time() >= self._ends_at:
+            if self._wait_ends_at >= self._ends_at:  # not by the clock: timers differ
                 raise TimeoutError from error
             late = ReadTimeout if self._is_sent else ConnectTimeout
             raise late(str(error)) from error
@@ -459,14 +459,15 @@ class Exchange:
     def _deadline(self, seconds: float) -> float:
         """The deadline of a wait that begins now."""
         now = anyio.current_time()
+        self._wait_ends_at = min(now + seconds, self._ends_at)
         if now >= self._ends_at:
             raise TimeoutError
-        return min(now + seconds, self._ends_at)
+        return self._wait_ends_at
 
     async def _dial(self, addresses: Awaitable[Sequence[IPAddress]]) -> SocketStream:
         # Not `_deadline`, which may raise before `addresses`, a coroutine, is awaited.
-        timeout = self._fetch.policy.connect_timeout
-        deadline = min(anyio.current_time() + timeout, self._ends_at)
+        deadline = anyio.current_time() + self._fetch.policy.connect_timeout
+        deadline = self._wait_ends_at = min(deadline, self._ends_at)
         host, port = self._fetch.dialled_host, self._fetch.origin.port
         with anyio.CancelScope(deadline=deadline):
             permitted = self._fetch.guard.permit(host, await addresses)
