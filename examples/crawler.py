@@ -28,7 +28,7 @@ from robotsgate.politeness import TurnSchedule
 
 USER_AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
 
-frontier: list[str] = []  # the URLs to request in the next run
+frontier: dict[str, None] = {}  # the URLs that are not done yet
 
 
 def links(page: httpx.Response) -> list[str]:
@@ -55,6 +55,7 @@ async def crawl(
     """Visit every page that is reachable from `start`, on the same hosts."""
     schedule = gate.schedule(start, retries=3)
     seen = set(start)
+    frontier.update(dict.fromkeys(start))
     hosts = {urlsplit(url).netloc for url in start}
 
     async def work() -> None:
@@ -66,7 +67,10 @@ async def crawl(
                     for link in links(page):
                         if link not in seen and urlsplit(link).netloc in hosts:
                             seen.add(link)
+                            frontier[link] = None
                             schedule.add(link)
+                if page.status_code not in {429, 503}:
+                    frontier.pop(str(url), None)
                 tell(page.status_code, str(url))
             except (httpx.HTTPError, httpx.InvalidURL, RobotsError) as error:
                 print("failed:", url, repr(error))
@@ -93,18 +97,18 @@ async def run_workers(
 
 
 def note_skipped(event: GateEvent) -> None:
-    """Keep the URLs that another run can try again."""
+    """Keep only the URLs that another run can try again."""
     if isinstance(event, URLSkipped):
         print("skipped:", event.error or f"{event.url} was still waiting")
         has_failed = isinstance(event.error, RetriesExhaustedError)
-        if has_failed or event.ready_at is not None:
-            frontier.append(str(event.url))
+        if not has_failed and event.ready_at is None:
+            frontier.pop(str(event.url), None)
 
 
 async def main(*start: str) -> None:
     """Crawl from `start`."""
     async with (
-        httpx.AsyncClient(headers={"User-Agent": USER_AGENT}) as client,
+        httpx.AsyncClient(headers={"User-Agent": USER_AGENT}, timeout=30) as client,
         RobotsChecker(user_agent=USER_AGENT) as checker,
         PolitenessGate(checker, "ExampleBot", on_event=note_skipped) as gate,
     ):

@@ -46,7 +46,10 @@ DELAYS = {
 
 
 @pytest.mark.anyio
-async def test_crawler_reports_waiting_urls_at_sigterm_and_ends() -> None:
+async def test_crawler_reports_waiting_urls_at_sigterm_and_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(crawler, "frontier", {})
     web = FakeSite(clock=(clock := ManualClock()))
     web.serve("https://shop.example", "")
     web.serve_page("https://shop.example/", '<a href="/shoes">Shoes</a>')
@@ -66,6 +69,26 @@ async def test_crawler_reports_waiting_urls_at_sigterm_and_ends() -> None:
         url="https://shop.example/shoes", error=None, ready_at=clock.now()
     )
     assert events == [waiting]
+    assert list(crawler.frontier) == ["https://shop.example/shoes"]
+
+
+@pytest.mark.anyio
+async def test_crawler_keeps_the_urls_in_progress_if_it_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(crawler, "frontier", {})
+    monkeypatch.setattr(crawler, "links", lambda _: 1 / 0)
+    web = FakeSite(clock=(clock := ManualClock()))
+
+    async with (
+        RobotsChecker(client=web, clock=clock) as checker,
+        PolitenessGate(checker, "ExampleBot") as gate,
+        httpx.AsyncClient(transport=web) as client,
+    ):
+        with pytest.raises(ExceptionGroup):
+            await crawler.crawl(gate, client, "https://shop.example/")
+
+    assert list(crawler.frontier) == ["https://shop.example/"]
 
 
 @cases("error ready_at is_saved", {
@@ -79,11 +102,11 @@ def test_crawler_saves_the_urls_that_another_run_can_try_again(
     is_saved: bool,  # noqa: FBT001 (a row of a table)
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(crawler, "frontier", [])
+    monkeypatch.setattr(crawler, "frontier", {"http://a/x": None})
 
     crawler.note_skipped(URLSkipped(url="http://a/x", error=error, ready_at=ready_at))
 
-    assert crawler.frontier == ["http://a/x"] * is_saved
+    assert list(crawler.frontier) == ["http://a/x"] * is_saved
 
 
 def test_crawler_follows_no_links_on_an_error_page() -> None:
