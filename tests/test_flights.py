@@ -4,12 +4,13 @@ import asyncio
 import contextvars
 import subprocess
 import sys
+import threading
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from robotsgate._flights import Flights, finish
+from robotsgate._flights import Flights, Threads, finish, in_thread
 from tests.cancellation import cancelled_at, each_way
 from tests.checking.builders import let_others_run
 
@@ -376,3 +377,33 @@ async def test_work_cancelled_from_outside_raises() -> None:
 
     with pytest.raises(RuntimeError, match="but not by the checker"):
         await flights.result_of("key", work)
+
+
+async def test_error_in_a_thread_is_raised_to_its_caller() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await Threads(1).result_of(lambda: 1 / 0)
+
+
+async def test_slow_work_is_done_without_a_thread_if_none_can_be_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("anyio.to_thread.run_sync", refuse)
+
+    thread = await in_thread(threading.get_ident, limiter=anyio.CapacityLimiter(1))
+
+    assert thread == threading.get_ident()
+
+
+async def test_error_of_slow_work_is_raised() -> None:
+    calls = []
+
+    def fail() -> None:
+        calls.append("called")
+        raise RuntimeError("the database is closed")
+
+    with pytest.raises(RuntimeError, match="the database is closed"):
+        await in_thread(fail, limiter=anyio.CapacityLimiter(1))
+    assert calls == ["called"]

@@ -182,28 +182,6 @@ async def test_call_fails_if_no_thread_can_be_started(
     assert await result_of(threads, lambda: 1) == 1
 
 
-async def test_work_is_done_here_if_no_thread_can_be_started(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-
-    thread = await DaemonThreads(1).result_of(threading.get_ident)
-
-    assert thread == threading.get_ident()
-
-
-async def test_work_that_fails_in_a_thread_is_not_done_again() -> None:
-    calls = []
-
-    def fail() -> NoReturn:
-        calls.append("called")
-        raise RuntimeError("the database is closed")
-
-    with pytest.raises(RuntimeError, match="the database is closed"):
-        await DaemonThreads(1).result_of(fail)
-    assert calls == ["called"]
-
-
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_result_for_an_event_loop_that_has_ended_is_dropped(backend: str) -> None:
     """An exception in the thread would be a warning, which fails the test."""

@@ -13,8 +13,8 @@ which breaks generator fixtures and owners that are closed in the order they wer
 opened. No other module below the integrations uses the loop's tasks directly. A turn is
 ended by `finish`, in a task of its own that its caller always waits for.
 
-Slow work and blocking calls, which may hang, are left to `DaemonThreads`, which never
-keep the interpreter from exiting.
+The counterpart for blocking calls is `Threads`, which uses anyio's threads. A call that
+may hang needs `DaemonThreads`, which never keep the interpreter from exiting.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ import os
 import sys
 import threading
 from collections import deque
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
@@ -392,6 +394,73 @@ def current_call_soon() -> Callable[..., object]:
     return method
 
 
+async def in_thread(
+    work: Callable[[], _Result], *, limiter: anyio.CapacityLimiter
+) -> _Result:
+    """Do slow `work` in a worker thread, or here if no thread can be started."""
+    try:
+        return await anyio.to_thread.run_sync(work, limiter=limiter)
+    except RuntimeError as error:
+        if not is_no_thread(error):
+            raise
+    return work()
+
+
+def is_no_thread(error: BaseException) -> bool:
+    """Whether `error` says that the system could not start a thread."""
+    return isinstance(error, RuntimeError) and "new thread" in str(error)
+
+
+class Threads:
+    """A limited number of threads for one event loop, abandoned threads included.
+
+    An anyio limiter is not enough: on asyncio, it forgets a thread whose caller was
+    cancelled, so threads pile up if many callers are cancelled.
+    """
+
+    def __init__(self, most: int) -> None:
+        """Allow at most `most` (≥ 1) threads at once; no thread is started yet."""
+        self._places = anyio.CapacityLimiter(most)
+        self._no_limit = anyio.CapacityLimiter(math.inf)
+
+    async def result_of(self, work: Callable[[], _Result]) -> _Result:
+        """Run `work` in a thread as soon as one is available, and return its result.
+
+        If the caller is cancelled, this returns immediately: work that has not started
+        is dropped; running work occupies its thread until it ends.
+        """
+        future: Future[_Result] = Future()
+
+        def run() -> None:
+            if future.set_running_or_notify_cancel():  # pragma: no branch (a race)
+                try:
+                    future.set_result(work())
+                except BaseException as error:  # noqa: BLE001 (raised to the caller)
+                    future.set_exception(error)
+
+        await self._places.acquire_on_behalf_of(future)
+        try:
+            await anyio.to_thread.run_sync(
+                run, limiter=self._no_limit, abandon_on_cancel=True
+            )
+        finally:
+            if future.cancel() or future.done():
+                self._places.release_on_behalf_of(future)
+            else:
+                self._release_after(future)
+        return future.result()
+
+    def _release_after(self, future: Future[Any]) -> None:
+        """Free the slot that `future` occupies when its thread ends."""
+        call = current_call_soon()
+
+        def release(_: object) -> None:
+            with suppress(RuntimeError):  # the loop has ended
+                call(self._places.release_on_behalf_of, future)
+
+        future.add_done_callback(release)
+
+
 class DaemonThreads:
     """A limited number of threads, started when needed and ended when idle for a while.
 
@@ -416,13 +485,6 @@ class DaemonThreads:
         self._queue: deque[_Call[Any]] = deque()
         self._changed = threading.Condition()
         self._count = self._idle = 0
-
-    async def result_of(self, work: Callable[[], _Result]) -> _Result:
-        """Do `work` when a thread is free, or here if none can be started."""
-        running = None
-        with suppress(RuntimeError):
-            running = await self.begin(work, math.inf)
-        return work() if running is None else await running
 
     async def begin(
         self, work: Callable[[], _Result], seconds: float

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import threading
 from collections.abc import Callable, Coroutine
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
@@ -17,12 +14,11 @@ from robotsgate.caching._entry import Answer, Entry, pack
 from robotsgate.testing import FakeSite, ManualClock
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Sequence
+    from collections.abc import Awaitable, Sequence
 
     import httpx
 
     from robotsgate import Fetcher
-    from robotsgate._flights import DaemonThreads
     from robotsgate.caching._entry import Outage
     from robotsgate.stores._base import Change
 
@@ -281,15 +277,3 @@ async def concurrently(
         for _ in range(count):
             tasks.start_soon(add_answer)
     return answers
-
-
-@asynccontextmanager
-async def occupied(thread: DaemonThreads) -> AsyncIterator[None]:
-    """Make everything that needs this one thread wait."""
-    may_return = threading.Event()
-    running = await thread.begin(may_return.wait, math.inf)
-    try:
-        yield
-    finally:
-        may_return.set()
-        await running

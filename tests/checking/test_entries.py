@@ -30,7 +30,6 @@ from .builders import (
     StoreBehind,
     entry_of,
     let_others_run,
-    occupied,
 )
 
 if TYPE_CHECKING:
@@ -148,7 +147,7 @@ async def test_large_entry_is_decoded_in_a_worker_thread(*, is_large: bool) -> N
         read.append(await guarded.entries.get(ORIGIN, NOW))
 
     # In this block, no worker thread decodes anything.
-    async with anyio.create_task_group() as tasks, occupied(guarded.entries._thread):
+    async with anyio.create_task_group() as tasks, guarded.entries._one_at_a_time:
         tasks.start_soon(get)
         await let_others_run()
         read_meanwhile = len(read)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import anyio
@@ -26,12 +27,11 @@ from .builders import (
     answered_at_once,
     checker_of,
     let_others_run,
-    occupied,
     site_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
 pytestmark = pytest.mark.anyio
 
@@ -74,6 +74,13 @@ URLS = [f"{ORIGIN}{path}" for path in PATHS]
 
 def parsed(body: str, *, dialect: Dialect = Dialect.RFC9309) -> RobotsTxt:
     return RobotsTxt.parse(body, dialect=dialect)
+
+
+@asynccontextmanager
+async def worker_thread_blocked(checker: RobotsChecker) -> AsyncIterator[None]:
+    """Make everything that needs a worker thread wait."""
+    async with checker._lookups._one_at_a_time:
+        yield
 
 
 async def until_parsing(checker: RobotsChecker) -> None:
@@ -148,7 +155,7 @@ async def test_50_concurrent_lookups_parse_a_large_file_once() -> None:
     async def look_up(url: str) -> None:
         answers[url] = await checker.can_fetch(AGENT, url)
 
-    async with anyio.create_task_group() as tasks, occupied(checker._lookups._thread):
+    async with anyio.create_task_group() as tasks, worker_thread_blocked(checker):
         for url in urls:
             tasks.start_soon(look_up, url)
         await until_parsing(checker)
@@ -204,7 +211,7 @@ async def test_slow_work_needs_a_worker_thread(
     async def keep_result() -> None:
         results.append(await look_up(checker))
 
-    async with anyio.create_task_group() as tasks, occupied(checker._lookups._thread):
+    async with anyio.create_task_group() as tasks, worker_thread_blocked(checker):
         tasks.start_soon(keep_result)
         await let_others_run()
         tasks.cancel_scope.cancel()
@@ -246,7 +253,7 @@ async def test_origin_forgotten_during_parsing_is_answered_but_not_live() -> Non
     checker = await prefetched_checker()
     answers: list[bool] = []
 
-    async with anyio.create_task_group() as tasks, occupied(checker._lookups._thread):
+    async with anyio.create_task_group() as tasks, worker_thread_blocked(checker):
         tasks.start_soon(add_answer, answers, checker, f"{PRIVATE}/1/x")
         await until_parsing(checker)
         await checker.forget(ORIGIN)
@@ -271,7 +278,7 @@ async def test_lookup_after_a_refresh_during_parsing_uses_the_new_copy(
     async def look_up(when: str) -> None:
         answers[when] = await checker.can_fetch(AGENT, PUBLIC)
 
-    async with anyio.create_task_group() as tasks, occupied(checker._lookups._thread):
+    async with anyio.create_task_group() as tasks, worker_thread_blocked(checker):
         tasks.start_soon(look_up, "before")
         await until_parsing(checker)
         clock.advance(seconds)
@@ -291,7 +298,7 @@ async def test_closing_the_checker_ends_the_parsing_of_a_large_file() -> None:
         with pytest.raises(RuntimeError, match="the checker is closed"):
             await checker.can_fetch(AGENT, PUBLIC)
 
-    async with anyio.create_task_group() as tasks, occupied(checker._lookups._thread):
+    async with anyio.create_task_group() as tasks, worker_thread_blocked(checker):
         tasks.start_soon(look_up)
         await until_parsing(checker)
         await checker.aclose()

@@ -555,13 +555,13 @@ async def test_store_closes_its_file_when_no_thread_can_start(
 ) -> None:
     """As when Python 3.12 exits, where an open checker closes itself."""
 
-    def fail(_: threading.Thread) -> None:
+    async def fail(*_: object, **__: object) -> None:
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
     store = SQLiteStore(path)
     await store.update(KEY, to(b"kept"))
     with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", fail)
+        patch.setattr(anyio.to_thread, "run_sync", fail)
         await store.aclose()
 
     assert not path.with_name(f"{path.name}-wal").exists()

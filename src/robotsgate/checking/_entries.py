@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import anyio
 from cachetools import Cache, LRUCache
 
-from robotsgate._flights import DaemonThreads, FairLoop
+from robotsgate._flights import FairLoop, in_thread
 from robotsgate.caching._codec import CodecError, LaterVersionError, decode, encode
 from robotsgate.caching._entry import keep_until, key_of, usable
 from robotsgate.caching._live import MAX_BYTES_AT_ONCE
@@ -70,7 +70,7 @@ class Entries:
         self._policy = policy
         self._clock = clock
         self._terms = terms_of(policy)
-        self._thread = DaemonThreads(1)
+        self._one_at_a_time = anyio.CapacityLimiter(1)
         self._places = anyio.Semaphore(_MOST_AT_ONCE, fast_acquire=True)
         self._failures: Counter[str] = Counter()  # in a row, by operation
         self._rests_until = -math.inf  # monotonic
@@ -92,7 +92,7 @@ class Entries:
         read = partial(self._entry, origin, data, now)
         try:
             if isinstance(data, bytes) and len(data) > MAX_BYTES_AT_ONCE:
-                return await self._thread.result_of(read)
+                return await in_thread(read, limiter=self._one_at_a_time)
             return read()
         except LaterVersionError as error:
             if not self._has_told_version:

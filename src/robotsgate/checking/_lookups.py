@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
-from robotsgate._flights import DaemonThreads, FairLoop, Flights
+from robotsgate._flights import FairLoop, Flights, in_thread
 from robotsgate._public import set_module
 from robotsgate.caching._question import Agent, Question
 from robotsgate.caching._verdict import Effect
@@ -91,7 +91,7 @@ class Lookups:
         self._reporter = renewals.reporter
         self._by_agent = self._live.by_agent
         self._now = self.clock.now
-        self._thread = DaemonThreads(1)
+        self._one_at_a_time = anyio.CapacityLimiter(1)
 
     def at_once(
         self,
@@ -355,7 +355,7 @@ class Lookups:
         if is_quick:
             return work()
         self.parsing.check_loop()
-        return await self._thread.result_of(work)
+        return await in_thread(work, limiter=self._one_at_a_time)
 
 
 class ResultsInOrder(AsyncIterator[CheckResult]):

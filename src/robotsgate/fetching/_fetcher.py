@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import anyio
 
-from robotsgate._flights import current_task
+from robotsgate._flights import current_task, is_no_thread
 from robotsgate._public import set_module
 from robotsgate.caching._hops import is_public
 from robotsgate.caching._outcome import FailureKind, Outcome
@@ -468,14 +468,11 @@ def _is_local(causes: list[BaseException]) -> bool:
         isinstance(one, socket.gaierror) and one.errno == socket.EAI_MEMORY
         for one in causes
     )
-    is_without_thread = any(
-        isinstance(one, RuntimeError) and "new thread" in str(one) for one in causes
-    )
     return bool(
         numbers & _LOCAL_ERRORS
         or numbers == {errno.EADDRNOTAVAIL}
         or is_without_memory
-        or is_without_thread
+        or any(map(is_no_thread, causes))
     )
 
 

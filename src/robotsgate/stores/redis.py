@@ -49,8 +49,10 @@ CALL_SECONDS = 10.0
 # The most connections. The Python code is the limit: 32 are as fast as 64.
 _MOST_AT_ONCE = 32
 
-# After a lost race, an update waits for a random part of this time.
-_LONGEST_PAUSE_SECONDS = 0.064
+# After a lost race, an update waits for a random part of this time, which doubles with
+# each lost race.
+_FIRST_PAUSE_SECONDS = 0.002
+_LONGEST_PAUSE_SECONDS = 0.128
 
 # All of a script's keys are in one slot, as a cluster requires.
 #
@@ -365,6 +367,7 @@ class RedisStore:
         If the error were raised here, it would look like a server failure.
         """
         lease = self._lease_to_end(client, key)
+        longest_pause = _FIRST_PAUSE_SECONDS
         while True:
             if lease is not None and lease.kept:
                 kept, now = lease.kept.pop(), 0.0
@@ -378,13 +381,14 @@ class RedisStore:
                 return None
             if await self._write(client, key, before=kept, new=new, lease=lease):
                 return None
-            pause = random.uniform(0.0, _LONGEST_PAUSE_SECONDS)  # noqa: S311 (not a secret)
+            pause = random.uniform(0.0, longest_pause)  # noqa: S311 (not a secret)
             if anyio.current_time() + pause > anyio.current_effective_deadline():
                 return StoreError(
                     f"other writers changed {self._prefix + key} first, until the"
                     " time was over"
                 )
             await SystemClock().wait(pause)
+            longest_pause = min(2 * longest_pause, _LONGEST_PAUSE_SECONDS)
 
     async def _write(
         self,

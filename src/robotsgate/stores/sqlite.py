@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import anyio
 
-from robotsgate._flights import DaemonThreads, finish
+from robotsgate._flights import Threads, finish
 from robotsgate._public import set_module
 from robotsgate.errors import StoreError
 from robotsgate.stores._base import HOST_PREFIX
@@ -297,7 +297,7 @@ class _Worker:
         self._tries = 0  # consecutive tries that found the file locked
         self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._turn = anyio.Lock()
-        self._thread = DaemonThreads(1)
+        self._thread = Threads(1)
 
     def prepare(self) -> None:
         if not self._is_prepared:
@@ -325,7 +325,10 @@ class _Worker:
     async def aclose(self) -> None:
         """Close the connection once all pending work is done."""
         async with self._turn:
-            await self._thread.result_of(self.connection.close)
+            try:
+                await self._thread.result_of(self.connection.close)
+            except RuntimeError:  # Python 3.12 and later: no new thread at exit
+                self.connection.close()
 
     def _work_off(self) -> None:
         """Do all pending work, or none of it if the file is locked."""
