@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from playwright.async_api import Page, Response
 
-# The http and https URLs of each page's navigations since the latest call.
-navigations: WeakKeyDictionary[Page, list[str]] = WeakKeyDictionary()
+# The URLs of each page's navigations; a page may be used again.
+_requested: WeakKeyDictionary[Page, list[str]] = WeakKeyDictionary()
 
 
 async def check_navigations(
@@ -44,9 +44,9 @@ async def check_navigations(
     """
     from playwright.async_api import Error  # noqa: PLC0415 (`page` is Playwright's)
 
-    if page in navigations:
-        navigations[page] = []
-        return navigations[page]
+    if page in _requested:
+        _requested[page] = []
+        return _requested[page]
     try:
         session = await page.context.new_cdp_session(page)
     except Error:
@@ -70,15 +70,15 @@ async def check_navigations(
     def record(event: dict[str, Any]) -> None:
         url, kind = event["request"]["url"], (event.get("type"), event.get("frameId"))
         if kind == ("Document", main_frame) and url.startswith("http"):  # not a blob
-            navigations[page].append(url)
+            _requested[page].append(url)
 
     session.on("Fetch.requestPaused", answer)
     await session.send("Fetch.enable", {"patterns": [{"resourceType": "Document"}]})
     await session.send("Network.enable")
     await session.send("Network.setBypassServiceWorker", {"bypass": True})
-    navigations[page] = []
+    _requested[page] = []
     session.on("Network.requestWillBeSent", record)
-    return navigations[page]
+    return _requested[page]
 
 
 def hops(response: Response) -> list[str]:

@@ -6,10 +6,11 @@ crawl4ai itself is not imported; its `AsyncWebCrawler` calls the parser.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from robotsgate import InvalidURLError, UnsupportedError
 from robotsgate.integrations._door import Door
-from robotsgate.integrations._playwright import check_navigations, navigations
+from robotsgate.integrations._playwright import check_navigations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +48,7 @@ class RobotsParser:
         self._door = Door(checker, agent)
         self._checker = checker
         self._agent = agent
+        self._navigations: WeakKeyDictionary[Page, list[str]] = WeakKeyDictionary()
 
     async def can_fetch(self, url: str, user_agent: str = "*") -> bool:  # noqa: ARG002 (crawl4ai's)
         """Whether the agent may fetch `url`; files and inline HTML are always allowed.
@@ -70,11 +72,13 @@ class RobotsParser:
         Raises:
             UnsupportedError: the browser is not Chromium.
         """
-        if await check_navigations(page, self._may_send) is None:
+        urls = await check_navigations(page, self._may_send)
+        if urls is None:
             raise UnsupportedError(
                 "expected Chromium: other browsers do not report where a redirect"
                 " leads before they follow it"
             )
+        self._navigations[page] = urls
 
     async def check_html(self, page: Page, **_: object) -> None:
         """Refuse a page that came from a disallowed URL without a checked request.
@@ -87,7 +91,7 @@ class RobotsParser:
             DisallowedError: robots.txt disallows a URL to which `page` has navigated.
             InvalidURLError: such a URL has no origin.
         """
-        for url in navigations.get(page, ()):
+        for url in self._navigations.get(page, ()):
             await self._door.check(url)
 
     async def _may_send(self, url: str) -> bool:

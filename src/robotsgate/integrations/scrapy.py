@@ -215,8 +215,8 @@ class RobotsGateMiddleware:
         self._settled_until: LRUCache[tuple[str | None, ...], float]
         self._settled_until = LRUCache(_MAX_KNOWN)
         connect = crawler.signals.connect
-        connect(self.checker.open, signals.spider_opened)
-        connect(self.checker.aclose, signals.spider_closed)
+        connect(self._spider_opened, signals.spider_opened)
+        connect(self._spider_closed, signals.spider_closed)
         connect(self._obey_retry_after, signals.response_downloaded)
 
     @classmethod
@@ -342,6 +342,12 @@ class RobotsGateMiddleware:
             return
         for slot in _slots_of(request, self._crawler):
             _hold_back_until(_CLOCK.monotonic() + seconds, slot)
+
+    async def _spider_opened(self) -> None:
+        await self.checker.open()  # which a subclass may have replaced
+
+    async def _spider_closed(self) -> None:
+        await self.checker.aclose()
 
 
 class DownloaderFetcher:
