@@ -78,7 +78,7 @@ async def test_crawler_keeps_the_urls_in_progress_if_it_fails(
 ) -> None:
     monkeypatch.setattr(crawler, "frontier", {})
     monkeypatch.setattr(crawler, "links", lambda _: 1 / 0)
-    web = FakeSite(clock=(clock := ManualClock()))
+    web = FakeSite(clock=(clock := ManualClock(autojump_threshold=0)))
 
     async with (
         RobotsChecker(client=web, clock=clock) as checker,
