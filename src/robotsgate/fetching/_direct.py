@@ -448,7 +448,7 @@ class Exchange:
             while not self._is_over:
                 await self._read(connection, stream)
         except TimeoutError as error:
-            if self._wait_ends_at >= self._ends_at:  # not by the clock: timers differ
+            if self._wait_ends_at >= self._ends_at:  # a timer can be ahead of the clock
                 raise TimeoutError from error
             late = ReadTimeout if self._is_sent else ConnectTimeout
             raise late(str(error)) from error
